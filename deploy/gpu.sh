@@ -108,6 +108,8 @@ run_bench() {
     bench voxelize bench_voxelize --file "$scan"
     bench volume bench_volume
     bench surface bench_surface
+    bench refine bench_refine --radius-mm 150 --voxel-mm 1.1 --height 320 --rounds 2 \
+        --iterations 5 --subvolume-mm 60 --work-ms 1000
 }
 
 # compute-sanitizer slows kernels by tens, so random rounds are few.

@@ -4,6 +4,11 @@
 include(GNUInstallDirs)
 
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT dev)
+if(NOT VOXELD_ENGINE_ONLY)
+  # What "voxelctl demo" looks at.
+  install(FILES tests/data/spconv_benchmark_pc.npy RENAME scan.npy COMPONENT tools
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/voxeld/demo)
+endif()
 if(VOXELD_CLIENT_ONLY OR VOXELD_ENGINE_ONLY)
   return()
 endif()

@@ -78,7 +78,7 @@ TREES = {
     # CUDA kernels on the CPU: a fault of theirs is found here, where no GPU is.
     "emulator": Tree(
         ["-DVOXELD_CUDA=EMULATED", "-DCMAKE_BUILD_TYPE=Release", *PAPER],
-        only=r"^test_(emulator.*|gpu_(core|grid|hash_basic|voxelize|"
+        only=r"^test_(emulator.*|gpu_(core|grid|hash_basic|odometry|voxelize|"
         r"paper|dag_(store|carve|scan|grid|planes|edit_alloc)))$",
         full_but=r"dag_undo|_traces",
         env={"VOXELD_EMULATOR_RACES": "1", "VOXELD_TEST_SLOW": "64"},
@@ -118,11 +118,13 @@ TREES = {
         env={"VOXELD_TEST_SLOW": "32"},
         full_env={"VOXELD_TEST_SLOW": "2"},
     ),
-    # All of every test. CI compiles CUDA to PTX, which is all but the assembler's half of the
-    # time; the long tier makes the machine code of one architecture.
+    # All of every test, but for the dashboard's tools: one test in a browser is enough for CI. It
+    # compiles CUDA to PTX, which is all but the assembler's half of the time; the long tier makes
+    # the machine code of one architecture.
     "release": Tree(
         ["-DCMAKE_BUILD_TYPE=Release", "-DVOXELD_CUDA=AUTO", *NO_PAPER,
          f"-DVOXELD_CUDA_ARCHITECTURES={ARCHITECTURES}"],
+        but=r"integration_dashboard_tools$",
         full_options=[f"-DVOXELD_CUDA_ARCHITECTURES={FULL_ARCHITECTURES}", *PAPER],
     ),
     # Everything but CUDA for a robot's Arm computer, in qemu-user. CI runs the tests that compare

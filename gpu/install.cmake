@@ -13,12 +13,14 @@ set(engine_headers
   gpu/core/prefix_sum.h
   gpu/core/queue.h
   gpu/core/radix_sort.h
+  gpu/deform/deform.h
   gpu/field/field.h
   gpu/grid/grid.h
   gpu/hash/hash.h
   gpu/occupancy/occupancy.h
   gpu/paper/paper.h
   gpu/render/render.h
+  gpu/slac/slac.h
   gpu/sparse/conv/conv.h
   gpu/sparse/coords/coords.h
   gpu/sparse/executor/executor.h

@@ -382,6 +382,9 @@ static int run(struct daemon *d)
     if (vxd_networks_load_configured(d->server.networks, &err) != VXD_OK) {
         return fail("cannot start", &err);
     }
+    if (d->config.data_dir[0] != '\0') {
+        vxd_networks_bring_back(d->server.networks, &d->data_dir);
+    }
     d->server.event_fd = vxd_signals_fd(d->signals);
     /* Health is answered while the data come back, and nothing else: from the first request on,
      * since one that was admitted before would run in the midst of it. */

@@ -52,12 +52,17 @@ static enum vxd_status split(const char *path, struct place *out, struct vxd_err
     return VXD_OK;
 }
 
+static enum vxd_net_precision precision_here(const struct vxd_model *model)
+{
+    return vxd_model_choose_precision(model, VXD_MODEL_ITS_PRECISION, VXD_BACKEND_CPU);
+}
+
 /* Builds the network on the CPU, where that always works, and runs it once. */
 static enum vxd_status try_model(struct vxd_model *model, struct vxd_net_info *info,
                                  struct vxd_err *err)
 {
     const struct vxd_context_options options = {.backend = VXD_BACKEND_CPU};
-    const struct vxd_net_options net_options = {.precision = vxd_model_precision(model),
+    const struct vxd_net_options net_options = {.precision = precision_here(model),
                                                 .max_rows = VXD_NETWORK_MAX_VOXELS,
                                                 .max_samples = VXD_NETWORK_MAX_ITEMS};
     struct vxd_network network = {.model = model};
@@ -106,7 +111,7 @@ static void print_model(const struct vxd_model *model, const struct vxd_net_info
                  vxd_model_digest(model));
     (void)printf("parameters  %zu in %zu layers, %s: %zu bytes\n",
                  vxd_model_n_parameters(model), vxd_model_n_layers(model),
-                 precisions[vxd_model_precision(model)], info->weight_bytes);
+                 precisions[precision_here(model)], info->weight_bytes);
     (void)printf("sets        %zu, and %zu kernel maps\ninput       ", info->n_coord_sets,
                  info->n_maps);
     for (int i = 0; i < input->n_features; i++) {

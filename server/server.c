@@ -16,10 +16,13 @@
 #include "server/registry/networks/networks.h"
 #include "server/registry/registry.h"
 #include "server/registry/fields/registry_fields.h"
+#include "server/registry/odometries/odometries.h"
 #include "server/registry/scenes/scenes.h"
+#include "server/registry/posegraphs/posegraphs.h"
 #include "server/registry/volumes/volumes.h"
 #include "server/observe/observe.h"
 #include "server/schedule/schedule.h"
+#include "server/service/slac/service_slac.h"
 #include "server/service/watch/watch.h"
 #include "server/transport/tls/tls.h"
 
@@ -144,7 +147,10 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
     VXD_TRY(vxd_networks_create(server, &server->networks, err));
     VXD_TRY(vxd_scenes_create(server, &server->scenes, err));
     VXD_TRY(vxd_volumes_create(server, &server->volumes, err));
+    VXD_TRY(vxd_posegraphs_create(server, &server->posegraphs, err));
+    VXD_TRY(vxd_odometries_create(server, &server->odometries, err));
     VXD_TRY(vxd_fields_create(server->context, &server->fields, err));
+    VXD_TRY(vxd_slac_jobs_create(&server->slac, err));
     VXD_TRY(vxd_watch_create(server, &server->watch, err));
     VXD_TRY(vxd_scheduler_create(server, &server->scheduler, err));
 out:
@@ -162,9 +168,13 @@ void vxd_server_close(struct vxd_server *server)
     vxd_maps_destroy(server->maps);
     vxd_networks_destroy(server->networks);
     vxd_fields_destroy(server->fields);
+    server->fields = NULL; /* volumes that go have no fields any more */
     vxd_scenes_destroy(server->scenes);
     vxd_volumes_destroy(server->volumes);
+    vxd_posegraphs_destroy(server->posegraphs);
+    vxd_odometries_destroy(server->odometries);
     vxd_watch_destroy(server->watch);
+    vxd_slac_jobs_destroy(server->slac);
     vxd_registry_destroy(server->registry);
     if (server->context != NULL) {
         vxd_context_destroy(server->context);
@@ -183,8 +193,10 @@ void vxd_server_close(struct vxd_server *server)
     server->networks = NULL;
     server->scenes = NULL;
     server->volumes = NULL;
-    server->fields = NULL;
+    server->posegraphs = NULL;
+    server->odometries = NULL;
     server->watch = NULL;
+    server->slac = NULL;
     server->registry = NULL;
     server->context = NULL;
     server->once = NULL;

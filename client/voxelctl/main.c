@@ -4,17 +4,24 @@
 
 #include "client/voxelctl/admin/voxelctl_admin.h"
 #include "client/voxelctl/cloud/voxelctl_cloud.h"
+#include "client/voxelctl/demo/voxelctl_demo.h"
 #include "client/voxelctl/map/voxelctl_map.h"
 #include "client/voxelctl/network/voxelctl_network.h"
+#include "client/voxelctl/odometry/voxelctl_odometry.h"
 #include "client/voxelctl/scene/voxelctl_scene.h"
+#include "client/voxelctl/slac/voxelctl_slac.h"
 #include "client/voxelctl/token/voxelctl_token.h"
+#include "client/voxelctl/posegraph/voxelctl_posegraph.h"
 #include "client/voxelctl/volume/voxelctl_volume.h"
 #include "client/voxelctl/watch/voxelctl_watch.h"
+#include "proto/base/closest.h"
 
 static const struct ctl_command *const commands[] = {
-    &ctl_voxelize, &ctl_map,     &ctl_scene, &ctl_volume, &ctl_infer,     &ctl_net,
-    &ctl_convert,  &ctl_watch,   &ctl_info,  &ctl_status, &ctl_self_test, &ctl_log_level,
-    &ctl_backup,   &ctl_restore, &ctl_token, &ctl_why,    &ctl_bench,
+    &ctl_voxelize, &ctl_map,       &ctl_scene,     &ctl_volume, &ctl_refine,
+    &ctl_slac,     &ctl_odometry,  &ctl_posegraph, &ctl_infer,  &ctl_net,
+    &ctl_convert,  &ctl_watch,     &ctl_demo,      &ctl_info,   &ctl_status,
+    &ctl_top,      &ctl_self_test, &ctl_log_level, &ctl_backup, &ctl_restore,
+    &ctl_token,    &ctl_why,       &ctl_bench,
 };
 
 enum {
@@ -47,16 +54,38 @@ static void print_help(void)
         "  --cert-file FILE   PEM file of your own certificate, where the server wants "
         "one,\n"
         "  --key-file FILE    and of its key, where that is not in the same file\n"
-        "  --timeout SECONDS  longest wait for a reply; default 5\n"
+        "  --timeout SECONDS  longest wait for a reply; default: as long as the daemon\n"
+        "                     allows (limits.max_timeout_ms), at most 60\n"
         "  --timeout-ms MS    the same in milliseconds\n"
-        "  --json             JSON on standard output instead of text\n"
+        "  --json             JSON on standard output instead of text; what goes wrong\n"
+        "                     is JSON on standard error\n"
         "  -h, --help         this text\n"
         "  --version          the version\n"
+        "\n"
+        "Defaults of url, token_file, timeout_s, ca_file, cert_file, key_file and json "
+        "stand "
+        "in\n"
+        "$XDG_CONFIG_HOME/voxeld.json, else ~/.config/voxeld.json: {\"url\": "
+        "\"tcp://...\"}.\n"
+        "A FILE of - is standard input or output. NO_COLOR turns colours off.\n"
         "\n"
         "exit status: 0 done; 1 the request, the connection or a file failed, and "
         "standard\n"
         "error says which field and why; 2 the command line is wrong\n",
         stdout);
+}
+
+/* Reports a word that is no command, and which one it may have been meant to be. */
+static int no_command(const char *word)
+{
+    struct vxd_closest closest = {.word = word};
+    char meant[96];
+
+    for (size_t i = 0; i < N_COMMANDS; i++) {
+        vxd_closest_offer(&closest, commands[i]->name);
+    }
+    return ctl_usage(NULL, "no command \"%s\"%s", word,
+                     vxd_closest_text(&closest, meant, sizeof meant));
 }
 
 static const struct ctl_command *find(const char *name)
@@ -74,7 +103,7 @@ static int help(int argc, char **argv)
     const struct ctl_command *command = argc > 1 ? find(argv[1]) : NULL;
 
     if (argc > 1 && command == NULL) {
-        return ctl_usage(NULL, "no command \"%s\"", argv[1]);
+        return no_command(argv[1]);
     }
     if (command != NULL) {
         (void)fputs(command->help, stdout);
@@ -91,7 +120,7 @@ static bool leading_options(struct ctl_globals *globals, int argc, char **argv,
     static const struct option options[] = {CTL_GLOBAL_OPTIONS, {NULL, 0, NULL, 0}};
     int id;
 
-    while ((id = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
+    while ((id = ctl_next_option(NULL, argc, argv, options)) != -1) {
         if (id == 'h') {
             print_help();
             *result = ctl_flush();
@@ -103,7 +132,6 @@ static bool leading_options(struct ctl_globals *globals, int argc, char **argv,
             return true;
         }
         if (id == '?') {
-            (void)fputs("Try: voxelctl --help\n", stderr);
             *result = CTL_USAGE;
             return true;
         }
@@ -119,9 +147,20 @@ int main(int argc, char **argv)
 {
     struct ctl_globals globals = {0};
     const struct ctl_command *command;
+    bool needs_defaults = true;
     int result;
 
-    ctl_globals_defaults(&globals);
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0) {
+            globals.json = true; /* what goes wrong before that option, too */
+        }
+        needs_defaults = needs_defaults && strcmp(argv[i], "--help") != 0 &&
+                         strcmp(argv[i], "--version") != 0;
+    }
+    if (needs_defaults && ctl_globals_defaults(&globals) != CTL_OK) {
+        return CTL_FAILED;
+    }
+    ctl_report_as_json(globals.json);
     if (leading_options(&globals, argc, argv, &result)) {
         return result;
     }
@@ -136,7 +175,7 @@ int main(int argc, char **argv)
     }
     command = find(argv[0]);
     if (command == NULL) {
-        return ctl_usage(NULL, "no command \"%s\"", argv[0]);
+        return no_command(argv[0]);
     }
     return command->run(&globals, argc, argv);
 }

@@ -61,6 +61,15 @@ VXD_HD float vxd_divf(float a, float b)
 #endif
 }
 
+VXD_HD double vxd_divd(double a, double b)
+{
+#if defined(__CUDA_ARCH__)
+    return __ddiv_rn(a, b);
+#else
+    return a / b;
+#endif
+}
+
 VXD_HD double vxd_addd(double a, double b)
 {
 #if defined(__CUDA_ARCH__)

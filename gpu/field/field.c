@@ -226,27 +226,37 @@ void vxd_field_forget(struct vxd_field *field)
     field->next_part = 0;
 }
 
-/* Reads the scene's bits of blocks along x, and takes them. */
-static enum vxd_status read_part(struct vxd_queue *queue, const struct vxd_field *field,
-                                 const struct vxd_svdag *svdag, uint32_t root,
-                                 const struct vxd_field_part *part, struct vxd_err *err)
+/* Queues the reading of the scene's bits of blocks along x. */
+static enum vxd_status read_scene(struct vxd_queue *queue, const struct vxd_field *field,
+                                  const struct vxd_field_part *part,
+                                  const struct vxd_field_source *source,
+                                  struct vxd_err *err)
 {
     const struct vxd_field_spec *spec = &field->spec;
     int64_t low[3] = {spec->low[0] + (int64_t)part->first * VXD_FIELD_BLOCK, spec->low[1],
                       spec->low[2]};
     int64_t high[3] = {spec->low[0] + (int64_t)part->last * VXD_FIELD_BLOCK,
                        spec->high[1], spec->high[2]};
+
+    return vxd_svdag_export_bits(queue, source->svdag, source->root, low, high,
+                                 field->occupied, field->free, err);
+}
+
+/* Reads the bits of a part, and takes them. */
+static enum vxd_status read_part(struct vxd_queue *queue, const struct vxd_field *field,
+                                 const struct vxd_field_source *source,
+                                 const struct vxd_field_part *part, struct vxd_err *err)
+{
     enum vxd_status status;
 
-    VXD_TRY(vxd_svdag_export_bits(queue, svdag, root, low, high, field->occupied,
-                                  field->free, err));
+    VXD_TRY(source->read(queue, field, part, source, err));
     VXD_TRY(VXD_BACKEND_FN(queue, vxd_field_take_bits)(queue, part, err));
 out:
     return status;
 }
 
 static enum vxd_status run_part(struct vxd_queue *queue, const struct vxd_field *field,
-                                const struct vxd_svdag *svdag, uint32_t root, size_t i,
+                                const struct vxd_field_source *source, size_t i,
                                 struct vxd_err *err)
 {
     size_t stage = i < field->n_parts[0] ? 0 : i < 2 * field->n_parts[0] ? 1 : 2;
@@ -255,8 +265,7 @@ static enum vxd_status run_part(struct vxd_queue *queue, const struct vxd_field 
     struct vxd_field_part part = {.field = field->view,
                                   .first = number * field->part_blocks[axis],
                                   .unknown = field->spec.unknown,
-                                  .tracks_free =
-                                      vxd_svdag_get_spec(svdag)->format.tracks_free,
+                                  .tracks_free = source->tracks_free,
                                   .occupied = field->occupied,
                                   .free = field->free,
                                   .lines = field->lines};
@@ -264,14 +273,14 @@ static enum vxd_status run_part(struct vxd_queue *queue, const struct vxd_field 
     part.last = part.first + field->part_blocks[axis];
     part.last =
         part.last < field->view.n_blocks[axis] ? part.last : field->view.n_blocks[axis];
-    return stage == 0   ? read_part(queue, field, svdag, root, &part, err)
+    return stage == 0   ? read_part(queue, field, source, &part, err)
            : stage == 1 ? VXD_BACKEND_FN(queue, vxd_field_plane_pass)(queue, &part, err)
                         : VXD_BACKEND_FN(queue, vxd_field_space_pass)(queue, &part, err);
 }
 
-enum vxd_status vxd_field_update(struct vxd_queue *queue, struct vxd_field *field,
-                                 const struct vxd_svdag *svdag, uint32_t root,
-                                 size_t first, size_t n, struct vxd_err *err)
+enum vxd_status vxd_field_update_from(struct vxd_queue *queue, struct vxd_field *field,
+                                      const struct vxd_field_source *source, size_t first,
+                                      size_t n, struct vxd_err *err)
 {
     size_t n_parts = vxd_field_n_parts(field);
     enum vxd_status status = VXD_OK;
@@ -292,7 +301,7 @@ enum vxd_status vxd_field_update(struct vxd_queue *queue, struct vxd_field *fiel
     }
     field->next_part = first;
     for (size_t i = first; i < first + n; i++) {
-        VXD_TRY(run_part(queue, field, svdag, root, i, err));
+        VXD_TRY(run_part(queue, field, source, i, err));
         field->next_part = i + 1;
     }
     if (field->next_part == n_parts) {
@@ -301,4 +310,17 @@ enum vxd_status vxd_field_update(struct vxd_queue *queue, struct vxd_field *fiel
     }
 out:
     return status;
+}
+
+enum vxd_status vxd_field_update(struct vxd_queue *queue, struct vxd_field *field,
+                                 const struct vxd_svdag *svdag, uint32_t root,
+                                 size_t first, size_t n, struct vxd_err *err)
+{
+    const struct vxd_field_source source = {
+        .read = read_scene,
+        .tracks_free = vxd_svdag_get_spec(svdag)->format.tracks_free,
+        .svdag = svdag,
+        .root = root};
+
+    return vxd_field_update_from(queue, field, &source, first, n, err);
 }

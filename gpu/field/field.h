@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Exact Euclidean distance fields of scenes, and what planners ask of them.
+/* Exact Euclidean distance fields of scenes and volumes, and what planners ask of them.
  *
  * A field covers a box of voxels of a scene, densely. A voxel is an obstacle or it is not. For
  * each voxel the field holds the squared distance, in voxels, from its centre to the centre of
@@ -177,6 +177,42 @@ struct vxd_field_trajectories {
 enum vxd_status vxd_field_follow(struct vxd_queue *queue, const struct vxd_field *field,
                                  const struct vxd_field_trajectories *in, int32_t *first,
                                  float *clearance, struct vxd_err *err);
+
+/* ---- Fields of volumes (gpu/volume/volume.h) ----
+ *
+ * In voxels of the volume: voxel (x, y, z) covers [x, x + 1) from the volume's origin. A voxel is an
+ * obstacle where its distance is negative, and unknown where it was never observed or weighs too
+ * little. */
+
+struct vxd_volume;
+
+/* As vxd_field_update, to a volume as it is. All parts of one update are given the same volume,
+ * unchanged, and the same weight; the next update may have another.
+ * in      min_weight  voxels of less weight are unknown; 0 = any weight above 0
+ * order   equal on every backend, bit for bit */
+enum vxd_status vxd_field_update_volume(struct vxd_queue *queue, struct vxd_field *field,
+                                        const struct vxd_volume *volume,
+                                        double min_weight, size_t first, size_t n,
+                                        struct vxd_err *err);
+
+/* Distances to the surface of the volume that the field was updated to: where the distances of
+ * neighbouring voxels of different signs cross 0, each crossing standing for a disc of a voxel's
+ * radius across the gradient there. Of all crossings those are looked at that the voxel of the
+ * other kind has which is nearest, by centres, to the voxel that holds the point.
+ *
+ * in      points     n x 3 float64, in voxels from the volume's origin
+ * out     distances  n float32, metres, negative behind the surface; at most max_distance - 2
+ *                    voxels; NaN outside the field's box, and where unknown voxels are IGNORED
+ *         gradients  n x 3 float32 of unit length, away from the surface's back; 0 where nothing is
+ *                    near, NaN where the distance is; may be NULL
+ * errors  INVALID_ARGUMENT  missing arrays
+ * order   equal on every backend, bit for bit
+ * sync    asynchronous; arrays are device memory */
+enum vxd_status vxd_field_query_volume(struct vxd_queue *queue,
+                                       const struct vxd_field *field,
+                                       const struct vxd_volume *volume, double min_weight,
+                                       const double *points, size_t n, float *distances,
+                                       float *gradients, struct vxd_err *err);
 
 #ifdef __cplusplus
 }

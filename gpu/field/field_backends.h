@@ -37,6 +37,23 @@ struct vxd_field_part {
     int16_t *lines;
 };
 
+/* What a field follows: queues the reading of a part's bits into the field's scratch. */
+struct vxd_field_source {
+    enum vxd_status (*read)(struct vxd_queue *queue, const struct vxd_field *field,
+                            const struct vxd_field_part *part,
+                            const struct vxd_field_source *source, struct vxd_err *err);
+    bool tracks_free;
+    const struct vxd_svdag *svdag; /* scenes */
+    uint32_t root;
+    const struct vxd_volume *volume; /* volumes */
+    float min_weight;
+};
+
+/* The parts of an update, from any source (field.h). */
+enum vxd_status vxd_field_update_from(struct vxd_queue *queue, struct vxd_field *field,
+                                      const struct vxd_field_source *source, size_t first,
+                                      size_t n, struct vxd_err *err);
+
 #define VXD_FIELD_STEP(name, type)                                                       \
     enum vxd_status name##_cpu(struct vxd_queue *queue, const struct type *call,         \
                                struct vxd_err *err);                                     \

@@ -110,6 +110,8 @@ size_t vxd_hashmap_n_bytes(const struct vxd_hashmap *map);
 /* Changes spec.max_bytes, for a caller that divides one budget among several maps.
  * Memory that the map already has is not given up. */
 void vxd_hashmap_set_max_bytes(struct vxd_hashmap *map, size_t max_bytes);
+/* From now on the map grows by at least this part of its capacity, 0 to 100; 0 = 50. */
+void vxd_hashmap_set_growth(struct vxd_hashmap *map, int percent);
 /* The largest number of entries that there can be once everything queued has run. */
 size_t vxd_hashmap_size_bound(const struct vxd_hashmap *map);
 /* Increases with every clear and with every erase of one key or more. Entry numbers

@@ -314,6 +314,11 @@ size_t vxd_hashmap_n_bytes(const struct vxd_hashmap *map)
     return n_bytes;
 }
 
+void vxd_hashmap_set_growth(struct vxd_hashmap *map, int percent)
+{
+    map->spec.growth_percent = percent;
+}
+
 void vxd_hashmap_set_max_bytes(struct vxd_hashmap *map, size_t max_bytes)
 {
     map->spec.max_bytes = max_bytes;

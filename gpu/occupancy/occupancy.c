@@ -11,9 +11,20 @@ static const struct vxd_hashmap_spec map_spec = {
     .key_dtype = VXD_INT64,
     .n_components = 1,
     .n_values = 1,
-    .values = {{VXD_INT8, VXD_OCCUPANCY_BLOCK_VOXELS}},
-    /* Scans of a drive bring few new blocks each, and most of a layer is its rows. */
-    .growth_percent = 6};
+    .values = {{VXD_INT8, VXD_OCCUPANCY_BLOCK_VOXELS}}};
+
+static const struct vxd_hashmap_spec votes_spec = {
+    .key_dtype = VXD_INT64,
+    .n_components = 1,
+    .n_values = 1,
+    .values = {{VXD_UINT64, VXD_OCCUPANCY_BLOCK_VOXELS}}};
+
+#define SMALL_BYTES ((size_t)64 << 20)
+
+enum {
+    SMALL_GROWTH_PERCENT = 1,
+    GROWTH_PERCENT = 6
+};
 
 enum vxd_status vxd_occupancy_create(struct vxd_queue *queue,
                                      const struct vxd_occupancy_rule *rule, int depth,
@@ -28,6 +39,9 @@ enum vxd_status vxd_occupancy_create(struct vxd_queue *queue,
     layer->rule = *rule;
     layer->depth = depth;
     VXD_TRY(vxd_hashmap_create(queue, &map_spec, &layer->map, err));
+    if (rule->votes > 0) {
+        VXD_TRY(vxd_hashmap_create(queue, &votes_spec, &layer->votes, err));
+    }
     VXD_TRY(vxd_queue_wait(queue, err)); /* another queue may use it next */
     *out = layer;
 out:
@@ -40,6 +54,7 @@ out:
 void vxd_occupancy_destroy(struct vxd_queue *queue, struct vxd_occupancy *layer)
 {
     if (layer != NULL) {
+        vxd_hashmap_destroy(queue, layer->votes);
         vxd_hashmap_destroy(queue, layer->map);
         free(layer);
     }
@@ -56,13 +71,19 @@ enum vxd_status vxd_occupancy_copy(struct vxd_queue *queue,
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for log-odds");
     }
     *copy = *layer;
-    status = vxd_hashmap_copy(queue, layer->map, queue, VXD_HASH_OPEN, &copy->map, err);
-    if (status != VXD_OK) {
-        free(copy);
-        return status;
+    copy->map = NULL;
+    copy->votes = NULL;
+    VXD_TRY(vxd_hashmap_copy(queue, layer->map, queue, VXD_HASH_OPEN, &copy->map, err));
+    if (layer->votes != NULL) {
+        VXD_TRY(vxd_hashmap_copy(queue, layer->votes, queue, VXD_HASH_OPEN, &copy->votes,
+                                 err));
     }
     *out = copy;
-    return VXD_OK;
+out:
+    if (status != VXD_OK) {
+        vxd_occupancy_destroy(queue, copy);
+    }
+    return status;
 }
 
 const struct vxd_occupancy_rule *vxd_occupancy_get_rule(const struct vxd_occupancy *layer)
@@ -72,12 +93,23 @@ const struct vxd_occupancy_rule *vxd_occupancy_get_rule(const struct vxd_occupan
 
 size_t vxd_occupancy_n_bytes(const struct vxd_occupancy *layer)
 {
-    return vxd_hashmap_n_bytes(layer->map);
+    return vxd_hashmap_n_bytes(layer->map) + vxd_occupancy_vote_bytes(layer);
+}
+
+size_t vxd_occupancy_vote_bytes(const struct vxd_occupancy *layer)
+{
+    return layer->votes != NULL ? vxd_hashmap_n_bytes(layer->votes) : 0;
 }
 
 void vxd_occupancy_set_max_bytes(struct vxd_occupancy *layer, size_t max_bytes)
 {
-    vxd_hashmap_set_max_bytes(layer->map, max_bytes);
+    size_t of_votes = vxd_occupancy_vote_bytes(layer);
+
+    layer->max_bytes = max_bytes;
+    vxd_hashmap_set_max_bytes(layer->map, max_bytes == 0         ? 0
+                                          : max_bytes > of_votes ? max_bytes - of_votes
+                                                                 : 1);
+    vxd_occupancy_allow_votes(layer);
 }
 
 bool vxd_occupancy_is_damaged(const struct vxd_occupancy *layer)
@@ -91,9 +123,13 @@ enum vxd_status vxd_occupancy_mend(struct vxd_queue *queue, struct vxd_occupancy
     enum vxd_status status = VXD_OK;
 
     if (layer->is_damaged) {
-        status = vxd_hashmap_clear(queue, layer->map, err);
-        layer->is_damaged = status != VXD_OK;
+        VXD_TRY(vxd_hashmap_clear(queue, layer->map, err));
+        if (layer->votes != NULL) {
+            VXD_TRY(vxd_hashmap_clear(queue, layer->votes, err));
+        }
+        layer->is_damaged = false;
     }
+out:
     return status;
 }
 
@@ -107,19 +143,27 @@ enum vxd_status vxd_occupancy_clear(struct vxd_queue *queue, struct vxd_occupanc
 /* Images ------------------------------------------------------------------------------ */
 
 enum vxd_status vxd_occupancy_image_alloc(struct vxd_context *context, size_t n_blocks,
+                                          size_t n_vote_blocks,
                                           struct vxd_occupancy_image *out,
                                           struct vxd_err *err)
 {
     size_t n_bytes;
+    size_t n_vote_bytes;
     enum vxd_status status;
 
-    *out = (struct vxd_occupancy_image){.n_blocks = n_blocks};
-    if (!vxd_size_mul(n_blocks, VXD_OCCUPANCY_BLOCK_VOXELS, &n_bytes)) {
+    *out = (struct vxd_occupancy_image){.n_blocks = n_blocks,
+                                        .n_vote_blocks = n_vote_blocks};
+    if (!vxd_size_mul(n_blocks, VXD_OCCUPANCY_BLOCK_VOXELS, &n_bytes) ||
+        !vxd_size_mul(n_vote_blocks, VXD_OCCUPANCY_BLOCK_VOXELS * sizeof(uint64_t),
+                      &n_vote_bytes)) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for %zu blocks",
                         n_blocks);
     }
     VXD_TRY(vxd_host_alloc(context, n_blocks * sizeof(int64_t), &out->keys, err));
     VXD_TRY(vxd_host_alloc(context, n_bytes, &out->rows, err));
+    VXD_TRY(
+        vxd_host_alloc(context, n_vote_blocks * sizeof(int64_t), &out->vote_keys, err));
+    VXD_TRY(vxd_host_alloc(context, n_vote_bytes, &out->vote_rows, err));
 out:
     if (status != VXD_OK) {
         vxd_occupancy_image_free(context, out);
@@ -132,25 +176,47 @@ void vxd_occupancy_image_free(struct vxd_context *context,
 {
     vxd_host_free(context, &image->keys);
     vxd_host_free(context, &image->rows);
+    vxd_host_free(context, &image->vote_keys);
+    vxd_host_free(context, &image->vote_rows);
     *image = (struct vxd_occupancy_image){0};
+}
+
+/* Takes keys and rows of a map's image. */
+static enum vxd_status export_map(struct vxd_queue *queue, const struct vxd_hashmap *map,
+                                  size_t *n, struct vxd_buffer *keys,
+                                  struct vxd_buffer *rows, struct vxd_err *err)
+{
+    struct vxd_hashmap_image image;
+    enum vxd_status status = vxd_hashmap_export(queue, map, &image, err);
+
+    if (status != VXD_OK) {
+        return status;
+    }
+    *n = image.n_entries;
+    *keys = image.keys;
+    *rows = image.values[0];
+    image.keys = (struct vxd_buffer){0};
+    image.values[0] = (struct vxd_buffer){0};
+    vxd_hashmap_image_free(&image);
+    return VXD_OK;
 }
 
 enum vxd_status vxd_occupancy_export(struct vxd_queue *queue, struct vxd_occupancy *layer,
                                      struct vxd_occupancy_image *out, struct vxd_err *err)
 {
-    struct vxd_hashmap_image image;
     enum vxd_status status;
 
     *out = (struct vxd_occupancy_image){0};
     VXD_TRY(vxd_occupancy_mend(queue, layer, err));
-    VXD_TRY(vxd_hashmap_export(queue, layer->map, &image, err));
-    out->n_blocks = image.n_entries;
-    out->keys = image.keys;
-    out->rows = image.values[0];
-    image.keys = (struct vxd_buffer){0};
-    image.values[0] = (struct vxd_buffer){0};
-    vxd_hashmap_image_free(&image);
+    VXD_TRY(export_map(queue, layer->map, &out->n_blocks, &out->keys, &out->rows, err));
+    if (layer->votes != NULL) {
+        VXD_TRY(export_map(queue, layer->votes, &out->n_vote_blocks, &out->vote_keys,
+                           &out->vote_rows, err));
+    }
 out:
+    if (status != VXD_OK) {
+        vxd_occupancy_image_free(queue->context, out);
+    }
     return status;
 }
 
@@ -175,34 +241,72 @@ static enum vxd_status check_image(const struct vxd_occupancy *layer,
             return vxd_fail(err, VXD_DATA_LOSS, NULL, "a log-odds is beyond its clamps");
         }
     }
+    keys = image->vote_keys.ptr;
+    for (size_t i = 0; i < image->n_vote_blocks; i++) {
+        if (layer->votes == NULL || keys[i] < 0 || keys[i] >= n_keys) {
+            return vxd_fail(err, VXD_DATA_LOSS, NULL,
+                            "a block of votes is outside the scene, which may have none");
+        }
+    }
     return VXD_OK;
+}
+
+/* A map of an image's keys and rows. */
+static enum vxd_status import_map(struct vxd_queue *queue,
+                                  const struct vxd_hashmap_spec *spec, size_t n,
+                                  const struct vxd_buffer *keys,
+                                  const struct vxd_buffer *rows, struct vxd_hashmap **out,
+                                  struct vxd_err *err)
+{
+    struct vxd_hashmap_image map = {
+        .context = queue->context, .spec = *spec, .n_entries = n, .keys = *keys};
+    enum vxd_status status;
+
+    map.spec.capacity = n;
+    map.values[0] = *rows;
+    VXD_TRY(vxd_host_alloc(queue->context, n * sizeof(int32_t), &map.indices, err));
+    for (size_t i = 0; i < n; i++) {
+        ((int32_t *)map.indices.ptr)[i] = (int32_t)i;
+    }
+    VXD_TRY(vxd_hashmap_import(queue, &map, out, err));
+out:
+    vxd_host_free(queue->context, &map.indices);
+    return status;
 }
 
 enum vxd_status vxd_occupancy_import(struct vxd_queue *queue, struct vxd_occupancy *layer,
                                      const struct vxd_occupancy_image *image,
                                      struct vxd_err *err)
 {
-    struct vxd_hashmap_image map = {.context = queue->context,
-                                    .spec = map_spec,
-                                    .n_entries = image->n_blocks,
-                                    .keys = image->keys};
     struct vxd_hashmap *loaded = NULL;
+    struct vxd_hashmap *votes = NULL;
     enum vxd_status status;
 
     VXD_TRY(check_image(layer, image, err));
-    map.spec.capacity = image->n_blocks;
-    map.values[0] = image->rows;
-    VXD_TRY(vxd_host_alloc(queue->context, image->n_blocks * sizeof(int32_t),
-                           &map.indices, err));
-    for (size_t i = 0; i < image->n_blocks; i++) {
-        ((int32_t *)map.indices.ptr)[i] = (int32_t)i;
+    VXD_TRY(import_map(queue, &map_spec, image->n_blocks, &image->keys, &image->rows,
+                       &loaded, err));
+    if (image->n_vote_blocks > 0) {
+        VXD_TRY(import_map(queue, &votes_spec, image->n_vote_blocks, &image->vote_keys,
+                           &image->vote_rows, &votes, err));
+        vxd_hashmap_destroy(queue, layer->votes);
+        layer->votes = votes;
     }
-    VXD_TRY(vxd_hashmap_import(queue, &map, &loaded, err));
     vxd_hashmap_destroy(queue, layer->map);
     layer->map = loaded;
+    loaded = NULL;
 out:
-    vxd_host_free(queue->context, &map.indices);
+    vxd_hashmap_destroy(queue, loaded);
     return status;
+}
+
+enum vxd_status vxd_occupancy_prepare(struct vxd_queue *queue, struct vxd_hashmap *map,
+                                      const int64_t *keys, size_t n, size_t *n_new,
+                                      struct vxd_err *err)
+{
+    vxd_hashmap_set_growth(map, vxd_hashmap_n_bytes(map) < SMALL_BYTES
+                                    ? SMALL_GROWTH_PERCENT
+                                    : GROWTH_PERCENT);
+    return vxd_hashmap_prepare(queue, map, keys, n, n_new, err);
 }
 
 /* Blocks ------------------------------------------------------------------------------ */

@@ -75,6 +75,18 @@ static __global__ void __launch_bounds__(THREADS)
         case VXD_OCCUPANCY_UNPIN_LIST:
             vxd_occupancy_unpin_list(&work, i);
             break;
+        case VXD_OCCUPANCY_VOTE_KEY:
+            vxd_occupancy_vote_key(&work, i);
+            break;
+        case VXD_OCCUPANCY_VOTE_BEGIN:
+            vxd_occupancy_vote_begin(&work, i);
+            break;
+        case VXD_OCCUPANCY_VOTE:
+            vxd_occupancy_vote_leaf(&work, i);
+            break;
+        case VXD_OCCUPANCY_VOTE_UNDO:
+            vxd_occupancy_vote_undo(&work, i);
+            break;
         }
     }
 }
@@ -114,7 +126,9 @@ enum vxd_status vxd_occupancy_run_cuda(struct vxd_queue *queue,
         launch<VXD_OCCUPANCY_LOCATE>,     launch<VXD_OCCUPANCY_READ>,
         launch<VXD_OCCUPANCY_KEY>,        launch<VXD_OCCUPANCY_FADE_JUDGE>,
         launch<VXD_OCCUPANCY_FADE_LIST>,  launch<VXD_OCCUPANCY_FADE>,
-        launch<VXD_OCCUPANCY_UNPIN_MARK>, launch<VXD_OCCUPANCY_UNPIN_LIST>};
+        launch<VXD_OCCUPANCY_UNPIN_MARK>, launch<VXD_OCCUPANCY_UNPIN_LIST>,
+        launch<VXD_OCCUPANCY_VOTE_KEY>,   launch<VXD_OCCUPANCY_VOTE_BEGIN>,
+        launch<VXD_OCCUPANCY_VOTE>,       launch<VXD_OCCUPANCY_VOTE_UNDO>};
 
     return launches[step](queue, work, n, err);
 }

@@ -34,13 +34,19 @@ struct vxd_occupancy_odds {
     double clamp_low;  /* the log-odds never go below; 0 to 0.5 */
     double clamp_high; /* nor above; 0.5 to 1 */
     double occupied;   /* occupied from here on; between the clamps */
+    /* A hit's material is one vote of its voxel, whose material is that of most of its last so many
+     * votes, of several the newest: 2 to VXD_OCCUPANCY_MAX_VOTES. 0: that of the last hit. */
+    int32_t votes;
 };
+
+#define VXD_OCCUPANCY_MAX_VOTES 4
 
 static inline bool vxd_occupancy_odds_equal(const struct vxd_occupancy_odds *a,
                                             const struct vxd_occupancy_odds *b)
 {
     return a->hit == b->hit && a->miss == b->miss && a->clamp_low == b->clamp_low &&
-           a->clamp_high == b->clamp_high && a->occupied == b->occupied;
+           a->clamp_high == b->clamp_high && a->occupied == b->occupied &&
+           a->votes == b->votes;
 }
 
 /* The same in steps of log-odds. */
@@ -50,6 +56,7 @@ struct vxd_occupancy_rule {
     int32_t low;  /* the clamps; -127 to 127 */
     int32_t high;
     int32_t occupied; /* a value from here on is occupied; low < occupied <= high */
+    int32_t votes;    /* as the odds */
     double step;      /* log-odds of a step */
     double error;     /* the largest relative error of the numbers above */
 };
@@ -89,6 +96,11 @@ struct vxd_occupancy_image {
     size_t n_blocks;
     struct vxd_buffer keys; /* int64, Morton codes of blocks, in any order */
     struct vxd_buffer rows; /* 512 int8 each, in Morton order */
+    /* Blocks of which voxels have votes: 512 uint64 each, of four uint16: the newest lowest, a
+     * material plus 1, 0 = none. */
+    size_t n_vote_blocks;
+    struct vxd_buffer vote_keys;
+    struct vxd_buffer vote_rows;
 };
 
 #define VXD_OCCUPANCY_BLOCK_VOXELS 512
@@ -98,9 +110,10 @@ struct vxd_occupancy_image {
 enum vxd_status vxd_occupancy_export(struct vxd_queue *queue, struct vxd_occupancy *layer,
                                      struct vxd_occupancy_image *out,
                                      struct vxd_err *err);
-/* Allocates an image for n blocks, contents undefined.
+/* Allocates an image for n blocks, and n_vote_blocks of votes, contents undefined.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_occupancy_image_alloc(struct vxd_context *context, size_t n_blocks,
+                                          size_t n_vote_blocks,
                                           struct vxd_occupancy_image *out,
                                           struct vxd_err *err);
 void vxd_occupancy_image_free(struct vxd_context *context,
@@ -117,8 +130,10 @@ enum vxd_status vxd_occupancy_import(struct vxd_queue *queue, struct vxd_occupan
 
 const struct vxd_occupancy_rule *
 vxd_occupancy_get_rule(const struct vxd_occupancy *layer);
-/* Device memory that it takes, and the most that it may take (0 = the context's budget). */
+/* Device memory that it takes, of that for votes, and the most that it may take (0 = the context's
+ * budget). */
 size_t vxd_occupancy_n_bytes(const struct vxd_occupancy *layer);
+size_t vxd_occupancy_vote_bytes(const struct vxd_occupancy *layer);
 void vxd_occupancy_set_max_bytes(struct vxd_occupancy *layer, size_t max_bytes);
 
 /* Whether a plan or a clearing that failed has left a layer that forgets its values before
@@ -152,6 +167,21 @@ enum vxd_status vxd_occupancy_plan_scan(
     uint32_t root, const struct vxd_svdag_voxels *hits, size_t n_hits,
     const struct vxd_svdag_voxels *passed, size_t n_passed,
     struct vxd_occupancy_plan **out, struct vxd_svdag_voxels *freed, struct vxd_err *err);
+
+/* Counts the hits of a planned scan as votes, where the layer's rule has votes, and gives the
+ * materials that win: the scene's edit fills the hits with those. Until the plan is applied freeing
+ * it takes the votes back. A plan that this fails for may still be applied or freed.
+ *
+ * in      hits    as of the plan; values of voxels, or for lists without any values[i] of list i
+ * out     voted   n_hits lists of the same voxels with values in the plan's memory; the lists
+ *                 themselves, without votes
+ * errors  RESOURCE_EXHAUSTED  no vote has counted, but as in vxd_occupancy_plan_scan
+ * sync    blocking */
+enum vxd_status vxd_occupancy_vote(struct vxd_queue *queue,
+                                   struct vxd_occupancy_plan *plan,
+                                   const struct vxd_svdag_voxels *hits,
+                                   const uint32_t *values, size_t n_hits,
+                                   struct vxd_svdag_voxels *voted, struct vxd_err *err);
 
 /* How evidence fades: the distance of each log-odds from 0 is multiplied by factor / 65536,
  * rounded down, and reduced by `step` steps, to 0 at least. A voxel becomes unknown where

@@ -6,6 +6,7 @@
 #include "gpu/core/core_cpu.h"
 #include "gpu/hash/hash.h"
 #include "gpu/occupancy/upkeep_math.h"
+#include "gpu/occupancy/votes_math.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -16,6 +17,9 @@ struct vxd_occupancy {
     int depth;
     /* From a block's Morton code to its row: 512 int8, in Morton order. */
     struct vxd_hashmap *map;
+    struct vxd_hashmap
+        *votes;       /* likewise: 512 uint64 (votes_math.h); NULL: none are kept */
+    size_t max_bytes; /* of both; 0 = what the context's budget allows */
     /* New blocks were added and memory ran out before they had values. */
     bool is_damaged;
 };
@@ -30,6 +34,8 @@ struct vxd_occupancy_plan {
     struct vxd_buffer leaves; /* and blocks */
     struct vxd_buffer list;
     struct vxd_buffer fading; /* a decay's leaves */
+    struct vxd_occupancy *layer;
+    struct vxd_occupancy_ballot *ballot; /* NULL: nothing has voted */
 };
 
 /* The numbers of all blocks, ascending, in *memory. Blocking.
@@ -43,6 +49,20 @@ enum vxd_status vxd_occupancy_list_blocks(struct vxd_queue *queue,
  * errors  RESOURCE_EXHAUSTED; it is still damaged */
 enum vxd_status vxd_occupancy_mend(struct vxd_queue *queue, struct vxd_occupancy *layer,
                                    struct vxd_err *err);
+
+/* Prepares a map of the layer for new blocks. A small one grows by little more than it needs: most
+ * of a layer is its rows, and few may be unused; a large one would be copied too often.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_occupancy_prepare(struct vxd_queue *queue, struct vxd_hashmap *map,
+                                      const int64_t *keys, size_t n, size_t *n_new,
+                                      struct vxd_err *err);
+
+/* votes.c. Takes back the votes of a plan that was not applied, and frees them. In queue order. */
+void vxd_occupancy_ballot_free(struct vxd_queue *queue, struct vxd_occupancy_plan *plan);
+/* The votes of a plan count. */
+void vxd_occupancy_ballot_close(const struct vxd_occupancy_plan *plan);
+/* What the map of votes may take: what the other one leaves. */
+void vxd_occupancy_allow_votes(struct vxd_occupancy *layer);
 
 /* Runs one step for n elements.
  * errors  RESOURCE_EXHAUSTED, UNAVAILABLE, INTERNAL; nothing ran */

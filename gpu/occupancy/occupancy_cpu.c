@@ -36,6 +36,10 @@ PIECE_OF(fade_list_piece, vxd_occupancy_fade_list)
 PIECE_OF(fade_piece, vxd_occupancy_fade)
 PIECE_OF(unpin_mark_piece, vxd_occupancy_unpin_mark)
 PIECE_OF(unpin_list_piece, vxd_occupancy_unpin_list)
+PIECE_OF(vote_key_piece, vxd_occupancy_vote_key)
+PIECE_OF(vote_begin_piece, vxd_occupancy_vote_begin)
+PIECE_OF(vote_piece, vxd_occupancy_vote_leaf)
+PIECE_OF(vote_undo_piece, vxd_occupancy_vote_undo)
 
 static void (*const pieces[VXD_OCCUPANCY_N_STEPS])(const struct vxd_occupancy_work *work,
                                                    size_t begin, size_t end) = {
@@ -57,6 +61,10 @@ static void (*const pieces[VXD_OCCUPANCY_N_STEPS])(const struct vxd_occupancy_wo
     [VXD_OCCUPANCY_FADE] = fade_piece,
     [VXD_OCCUPANCY_UNPIN_MARK] = unpin_mark_piece,
     [VXD_OCCUPANCY_UNPIN_LIST] = unpin_list_piece,
+    [VXD_OCCUPANCY_VOTE_KEY] = vote_key_piece,
+    [VXD_OCCUPANCY_VOTE_BEGIN] = vote_begin_piece,
+    [VXD_OCCUPANCY_VOTE] = vote_piece,
+    [VXD_OCCUPANCY_VOTE_UNDO] = vote_undo_piece,
 };
 
 static void run_piece(void *args, size_t begin, size_t end)

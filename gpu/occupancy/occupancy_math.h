@@ -39,6 +39,10 @@ enum vxd_occupancy_step {
     VXD_OCCUPANCY_FADE,       /* leaves of blocks: values after a decay */
     VXD_OCCUPANCY_UNPIN_MARK, /* leaves of a list: what is not pinned of them */
     VXD_OCCUPANCY_UNPIN_LIST, /* leaves of a list: writes the list without pinned voxels */
+    VXD_OCCUPANCY_VOTE_KEY, /* leaves of a list: the keys of their blocks (votes_math.h) */
+    VXD_OCCUPANCY_VOTE_BEGIN, /* leaves of a list: rows of new blocks */
+    VXD_OCCUPANCY_VOTE,       /* leaves of a list: votes, and the materials that win */
+    VXD_OCCUPANCY_VOTE_UNDO,  /* leaves of a list: what was there before */
     VXD_OCCUPANCY_N_STEPS
 };
 
@@ -87,6 +91,11 @@ struct vxd_occupancy_work {
     uint32_t *value_at;
     uint32_t *list_firsts;
     uint16_t *list_values;
+    /* VOTE: a list, its rows' block_keys, entries and is_new; list_firsts and list_values are
+     * written, 64 values a leaf, and `saved` what the votes of its voxels were. */
+    uint64_t *vote_rows; /* of the layer: 512 a block */
+    uint64_t *saved;
+    uint32_t value; /* of a list without values */
 };
 
 VXD_HD int32_t vxd_occupancy_byte(uint64_t word, int k)

@@ -188,8 +188,8 @@ static enum vxd_status add_blocks(struct planning *planning, struct vxd_err *err
     enum vxd_status status;
 
     VXD_TRY(vxd_occupancy_mend(planning->queue, planning->layer, err));
-    VXD_TRY(vxd_hashmap_prepare(planning->queue, map, work->block_keys, plan->n_blocks,
-                                &args.max_new, err));
+    VXD_TRY(vxd_occupancy_prepare(planning->queue, map, work->block_keys, plan->n_blocks,
+                                  &args.max_new, err));
     planning->layer->is_damaged = true; /* an insertion that fails may have added some */
     VXD_TRY(vxd_hashmap_insert(planning->queue, map, &args, err));
     work->rows = vxd_hashmap_values(map, 0);
@@ -260,6 +260,7 @@ enum vxd_status vxd_occupancy_plan_scan(
                                                       .root = root,
                                                       .n_hit_entries = (uint32_t)n_hit};
     planning.plan->step = VXD_OCCUPANCY_APPLY;
+    planning.plan->layer = layer;
     if (planning.n > 0) {
         VXD_TRY(alloc_entries(&planning, err));
         VXD_TRY(copy_lists(&planning, hits, n_hits, &at, err));
@@ -292,6 +293,7 @@ enum vxd_status vxd_occupancy_apply(struct vxd_queue *queue, struct vxd_occupanc
     struct vxd_occupancy_work work = plan->work;
     enum vxd_status status;
 
+    vxd_occupancy_ballot_close(plan);
     if (plan->n_elements == 0) {
         return VXD_OK;
     }
@@ -306,6 +308,7 @@ out:
 void vxd_occupancy_plan_free(struct vxd_queue *queue, struct vxd_occupancy_plan *plan)
 {
     if (plan != NULL) {
+        vxd_occupancy_ballot_free(queue, plan);
         vxd_device_free(queue, &plan->fading);
         vxd_device_free(queue, &plan->list);
         vxd_device_free(queue, &plan->leaves);

@@ -15,7 +15,7 @@ enum {
 
 #define MAX_ERROR 0.01
 
-static const struct vxd_occupancy_odds defaults = {0.7, 0.4, 0.1192, 0.971, 0.5};
+static const struct vxd_occupancy_odds defaults = {0.7, 0.4, 0.1192, 0.971, 0.5, 0};
 
 static double log_odds(double p)
 {
@@ -80,6 +80,7 @@ enum vxd_status vxd_occupancy_rule_of(struct vxd_occupancy_odds *odds,
 {
     double numbers[N_NUMBERS];
     int32_t rounded[N_NUMBERS];
+    struct vxd_occupancy_odds usual = defaults;
     enum vxd_status status;
 
     fill_in(&odds->hit, defaults.hit);
@@ -91,6 +92,11 @@ enum vxd_status vxd_occupancy_rule_of(struct vxd_occupancy_odds *odds,
     VXD_TRY(check(odds->miss, 0, 0.5, "miss", err));
     VXD_TRY(check(odds->clamp_low, 0, 0.5, "clamp_low", err));
     VXD_TRY(check(odds->clamp_high, 0.5, 1, "clamp_high", err));
+    if (odds->votes != 0 && (odds->votes < 2 || odds->votes > VXD_OCCUPANCY_MAX_VOTES)) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "label_votes",
+                         "is %d, it must be 0 or 2 to %d", (int)odds->votes,
+                         VXD_OCCUPANCY_MAX_VOTES));
+    }
     VXD_TRY(check(odds->occupied, odds->clamp_low, odds->clamp_high, "occupied", err));
     numbers[0] = log_odds(odds->hit);
     numbers[1] = log_odds(odds->miss);
@@ -98,7 +104,8 @@ enum vxd_status vxd_occupancy_rule_of(struct vxd_occupancy_odds *odds,
     numbers[3] = log_odds(odds->clamp_high);
     numbers[4] = odds->occupied == 0.5 ? 0 : log_odds(odds->occupied);
     *out = (struct vxd_occupancy_rule){.step = 0.0338};
-    if (!vxd_occupancy_odds_equal(odds, &defaults)) {
+    usual.votes = odds->votes;
+    if (!vxd_occupancy_odds_equal(odds, &usual)) {
         out->step = find_step(numbers);
     }
     out->error = round_all(numbers, out->step, rounded);
@@ -115,6 +122,7 @@ enum vxd_status vxd_occupancy_rule_of(struct vxd_occupancy_odds *odds,
     out->low = rounded[2];
     out->high = rounded[3];
     out->occupied = rounded[4];
+    out->votes = odds->votes;
 out:
     return status;
 }

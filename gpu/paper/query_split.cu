@@ -7,9 +7,15 @@
 #include "gpu/svdag/query/query_cuda.h"
 
 const struct vxd_svdag_queries vxd_paper_split_queries = {
-    vxd_svdag_values_launch<true>,       vxd_svdag_cast_rays_launch<true>,
-    vxd_svdag_nearest_launch<true>,      vxd_svdag_overlap_launch<true>,
-    vxd_svdag_count_launch<true>,        vxd_svdag_export_cells_launch<true>,
-    vxd_svdag_export_dense_launch<true>, vxd_svdag_export_bits_launch<true>,
+    vxd_svdag_values_launch<true>,
+    vxd_svdag_changed_launch<true>,
+    vxd_svdag_cast_rays_launch<true>,
+    vxd_svdag_nearest_launch<true>,
+    vxd_svdag_overlap_launch<true>,
+    vxd_svdag_count_launch<true>,
+    vxd_svdag_export_cells_launch<true>,
+    vxd_svdag_export_dense_launch<true>,
+    vxd_svdag_export_bits_launch<true>,
     vxd_svdag_diff_launch<true>,
+    vxd_paper_draw_split,
 };

@@ -58,6 +58,10 @@ extern const struct vxd_svdag_edit_kernels vxd_paper_accel8_kernels;
 
 /* query_split.cu: the kernels of queries for items that stand in two pieces. */
 extern const struct vxd_svdag_queries vxd_paper_split_queries;
+/* render_split.cu: a part of a picture. */
+enum vxd_status vxd_paper_draw_split(struct vxd_queue *queue,
+                                     const struct vxd_render_call *call,
+                                     struct vxd_err *err);
 
 /* slab_put.cu: the kernels of transfers that store items, as vxd_svdag_device_ops's put. */
 #define VXD_PAPER_PUT(form)                                                              \

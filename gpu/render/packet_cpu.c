@@ -252,9 +252,10 @@ uint64_t vxd_render_packet_trace(const struct vxd_svdag_view *view, uint32_t roo
                                  struct vxd_render_packet *packet, bool needs_hits)
 {
 #if HAS_AVX2
-    /* With a limit of detail rays end at cubes of different sizes, each by itself. */
+    /* With a limit of detail rays end at cubes of different sizes, and in a clip box they begin at
+     * different places, each by itself. */
     if (packet->limit.detail_base <= 0 && packet->limit.detail_slope <= 0 &&
-        __builtin_cpu_supports("avx2")) {
+        packet->limit.clip == NULL && __builtin_cpu_supports("avx2")) {
         return trace_packet(view, root, packet, needs_hits);
     }
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "gpu/render/shade_math.h"
+#include "gpu/svdag/query/query.h"
 #include "gpu/svdag/store/store.h"
 
 #define PI 3.14159265358979323846
@@ -162,6 +163,7 @@ static enum vxd_status check_picture(const struct vxd_render_picture *picture,
     VXD_TRY(check_count(picture->width, 1, VXD_RENDER_MAX_SIDE, "width", err));
     VXD_TRY(check_count(picture->height, 1, VXD_RENDER_MAX_SIDE, "height", err));
     VXD_TRY(check_camera(picture, err));
+    VXD_TRY(vxd_render_materials_check(picture, err));
     if (!(picture->voxel_size_m > 0 && isfinite(picture->voxel_size_m))) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "voxel_size_m",
                          "is %g, it must be above 0 and finite", picture->voxel_size_m));
@@ -352,7 +354,7 @@ static size_t n_floats(const struct vxd_render_picture *picture)
 {
     return 2 * (size_t)VXD_RENDER_ANGLES + 3 * (size_t)VXD_RENDER_RAMP_COLOURS +
            3 * (size_t)picture->n_palette + 2 * (size_t)picture->width +
-           2 * (size_t)picture->height;
+           2 * (size_t)picture->height + vxd_render_materials_words(picture);
 }
 
 static void set_params(const struct vxd_render_picture *picture,
@@ -395,16 +397,24 @@ static void set_params(const struct vxd_render_picture *picture,
         palette[i] = linear(picture->palette[i / 3], (int)(i % 3));
     }
     params->n_palette = picture->n_palette;
+    vxd_render_materials_write(picture, (uint32_t *)(rows + 2 * (size_t)picture->height));
+    params->has_clip = picture->has_clip;
+    memcpy(params->clip.low, picture->clip_low, sizeof params->clip.low);
+    memcpy(params->clip.high, picture->clip_high, sizeof params->clip.high);
 }
 
 /* Points the parameters to their tables. */
-static void set_tables(struct vxd_render_params *params, const float *tables)
+static void set_tables(const struct vxd_render_picture *picture,
+                       struct vxd_render_params *params, const float *tables)
 {
     params->angles = tables;
     params->ramp = params->angles + 2 * (size_t)VXD_RENDER_ANGLES;
     params->palette = params->ramp + 3 * (size_t)VXD_RENDER_RAMP_COLOURS;
     params->columns = params->palette + 3 * (size_t)params->n_palette;
     params->rows = params->columns + 2 * (size_t)params->width;
+    vxd_render_materials_place(
+        picture, (const uint32_t *)(params->rows + 2 * (size_t)params->height),
+        &params->materials);
 }
 
 /* --- the public functions --------------------------------------------------------------- */
@@ -416,7 +426,10 @@ uint64_t vxd_render_rays_of_pixel(const struct vxd_render_picture *picture)
     switch (picture->mode) {
     case VXD_RENDER_COLOUR:
     case VXD_RENDER_HEIGHT:
+    case VXD_RENDER_AGE:
         return samples * (1 + (picture->shadows ? 1u : 0u) + picture->ao_samples);
+    case VXD_RENDER_LABEL:
+        return samples;
     case VXD_RENDER_AO:
         return samples * (1 + (uint64_t)picture->ao_samples);
     case VXD_RENDER_PATH:
@@ -447,10 +460,10 @@ enum vxd_status vxd_render_plan_create(struct vxd_queue *queue,
     set_params(picture, &plan->params, plan->host.ptr);
     VXD_TRY(vxd_upload(queue, plan->host.ptr, plan->host.n_bytes, &plan->device, &tables,
                        err));
-    set_tables(&plan->params, plan->host.ptr);
+    set_tables(picture, &plan->params, plan->host.ptr);
     plan->columns = plan->params.columns;
     plan->rows = plan->params.rows;
-    set_tables(&plan->params, tables);
+    set_tables(picture, &plan->params, tables);
     *out = plan;
 out:
     if (status != VXD_OK) {
@@ -494,10 +507,9 @@ enum vxd_status vxd_render_draw(struct vxd_queue *queue,
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "pixels", "missing"));
     }
     if (VXD_ON_CUDA(queue->context) && svdag->view.is_split) {
-        VXD_TRY(vxd_fail(err, VXD_UNIMPLEMENTED, NULL,
-                         "the store %s splits its items; pictures on a GPU need one that "
-                         "keeps them whole, as the arena does",
-                         vxd_svdag_store_name(svdag->spec.store)));
+        /* A store that splits items brings the kernels for itself. */
+        VXD_TRY(vxd_svdag_draw_split(queue, svdag, &call, err));
+        return VXD_OK;
     }
     VXD_TRY(VXD_BACKEND_FN(queue, vxd_render_draw)(queue, &call, err));
 out:

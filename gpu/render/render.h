@@ -18,6 +18,10 @@
  * Both backends compute the same bits in all modes: every float operation that counts is rounded
  * once, sums run in one order, and tables are made on the host.
  *
+ * A clipped picture is that of the scene's voxels in a box: a ray begins where it enters the box,
+ * with the normal of the box's face where a voxel is cut there, and what it would reach at the very
+ * point where it leaves the box is not hit.
+ *
  * Light is computed in the square of what is stored (gamma 2, close to sRGB): a surface that
  * gets light 1 shows its palette's colour exactly.
  *
@@ -38,6 +42,10 @@ extern "C" {
 #define VXD_RENDER_MAX_SAMPLES 4096u  /* of a pixel */
 #define VXD_RENDER_MAX_BOUNCES 64u    /* of a path */
 #define VXD_RENDER_MAX_PLACE 4194304. /* voxels an eye may be from the low corner: 2^22 */
+#define VXD_RENDER_MAX_ROOTS 1024u    /* of AGE */
+#define VXD_RENDER_MAX_TEXTURES 64u
+#define VXD_RENDER_MAX_TEXELS ((size_t)1 << 22) /* of all textures together */
+#define VXD_RENDER_MAX_REGIONS 16u
 
 enum vxd_render_camera_kind {
     VXD_RENDER_PINHOLE = 0, /* fov_y_deg between the top and the bottom edge */
@@ -71,7 +79,28 @@ enum vxd_render_mode {
     VXD_RENDER_HEIGHT = 4, /* the same, coloured by z */
     VXD_RENDER_AO = 5,     /* the same: the share of the hemisphere that is open */
     VXD_RENDER_PATH = 6,   /* the same: path tracing with diffuse materials */
-    VXD_RENDER_N_MODES = 7
+    VXD_RENDER_AGE =
+        7, /* COLOUR, coloured by the newest of `roots` in which the voxel changed */
+    VXD_RENDER_LABEL = 8, /* the palette's colours themselves, without light */
+    VXD_RENDER_N_MODES = 9
+};
+
+/* A picture that all faces of a material show: a texel is texel_voxels voxels a side, and the
+ * texture repeats from the scene's low corner on. Its first row is the highest on upright faces and
+ * that of the highest y on others; its columns run along x, on faces across x along y. */
+struct vxd_render_texture {
+    uint32_t material;
+    uint32_t width, height; /* texels, at least 1 */
+    uint32_t texel_voxels;  /* at least 1 */
+    const uint32_t *texels; /* height x width, 0xRRGGBB */
+};
+
+/* A box in which materials have the colours of another palette; of boxes that overlap the last one
+ * counts. */
+struct vxd_render_region {
+    uint32_t low[3], high[3]; /* voxels, half open */
+    const uint32_t *palette;  /* n_palette colours; materials beyond it keep theirs */
+    uint32_t n_palette;
 };
 
 /* Colours are 0xRRGGBB, strengths are factors of light. */
@@ -101,6 +130,15 @@ struct vxd_render_picture {
     const uint32_t
         *palette; /* n_palette colours; materials beyond it get one by their number */
     uint32_t n_palette;
+    const struct vxd_render_texture *textures; /* COLOUR, LABEL and PATH */
+    uint32_t n_textures;                       /* at most VXD_RENDER_MAX_TEXTURES */
+    const struct vxd_render_region *regions;
+    uint32_t n_regions; /* at most VXD_RENDER_MAX_REGIONS */
+    const uint32_t
+        *roots; /* AGE: of the versions, newest first, the first one that is drawn */
+    uint32_t n_roots; /* AGE: 1 to VXD_RENDER_MAX_ROOTS */
+    bool has_clip;    /* only what is in this box is there: voxels, half open */
+    uint32_t clip_low[3], clip_high[3];
     double variation;     /* 0 to 1: by how much a colour varies from voxel to voxel */
     double z_low, z_high; /* voxels, HEIGHT: the ends of the colours */
     double
@@ -137,7 +175,6 @@ struct vxd_render_rect {
  *                 are written. Bytes of colours and normals are in the order of enum
  *                 vxd_render_mode
  * errors  INVALID_ARGUMENT    a part beyond the picture, or no pixels
- *         UNIMPLEMENTED       on a GPU, a store that splits items
  *         RESOURCE_EXHAUSTED  no memory for the job
  * sync    asynchronous; beside edits, as all queries */
 enum vxd_status vxd_render_draw(struct vxd_queue *queue,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Pictures of scenes that track free space, or with a limit of detail. */
+/* Pictures of scenes that track free space, or with a limit of detail, a clip box or colours beside
+ * the palette's. */
 #include "gpu/render/render_cuda.h"
 
 enum vxd_status vxd_render_draw_any_cuda(struct vxd_queue *queue,

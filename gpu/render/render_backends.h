@@ -4,13 +4,31 @@
 #define VXD_GPU_RENDER_RENDER_BACKENDS_H
 
 #include "gpu/render/render.h"
+#include "gpu/render/trace_math.h"
 #include "gpu/svdag/node/node_math.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+/* What gives a voxel another colour than its palette's entry. */
+struct vxd_render_materials {
+    const uint32_t *roots; /* of AGE, newest first */
+    uint32_t n_roots;
+    const uint32_t *texture_of; /* of each material: 0, or 1 and the texture's number */
+    uint32_t n_texture_of;
+    const uint32_t
+        *textures; /* VXD_RENDER_TEXTURE_WORDS each: first texel, width, height, voxels */
+    const float *texels; /* linear colours of three */
+    uint32_t n_regions;
+    const uint32_t
+        *regions; /* VXD_RENDER_REGION_WORDS each: low, high, first colour, colours */
+    const float *region_colours;
+};
+
 enum {
+    VXD_RENDER_TEXTURE_WORDS = 4,
+    VXD_RENDER_REGION_WORDS = 8,
     VXD_RENDER_ANGLES = 1024,     /* directions of the table of angles */
     VXD_RENDER_RAMP_COLOURS = 256 /* of HEIGHT */
 };
@@ -46,7 +64,26 @@ struct vxd_render_params {
     const float *ramp;   /* VXD_RENDER_RAMP_COLOURS linear colours of three */
     const float *palette;
     uint32_t n_palette;
+    struct vxd_render_materials materials;
+    bool has_clip;
+    struct vxd_render_clip clip;
 };
+
+/* Words of the tables of materials; writes them; points to them where they are. */
+size_t vxd_render_materials_words(const struct vxd_render_picture *picture);
+void vxd_render_materials_write(const struct vxd_render_picture *picture,
+                                uint32_t *words);
+void vxd_render_materials_place(const struct vxd_render_picture *picture,
+                                const uint32_t *words, struct vxd_render_materials *out);
+/* errors  INVALID_ARGUMENT  err.field "roots", "textures", "regions" or "clip" */
+enum vxd_status vxd_render_materials_check(const struct vxd_render_picture *picture,
+                                           struct vxd_err *err);
+/* Whether surfaces have other colours than those of the palette or of heights. */
+VXD_HD bool vxd_render_has_materials(const struct vxd_render_params *params)
+{
+    return params->materials.n_roots > 0 || params->materials.n_texture_of > 0 ||
+           params->materials.n_regions > 0;
+}
 
 struct vxd_render_call {
     struct vxd_svdag_view view;

@@ -21,6 +21,7 @@ static void set_rays(struct tile *tile, uint64_t active, uint32_t sample)
     tile->rays.limit.most = (float)INFINITY;
     tile->rays.limit.detail_base = params->detail_base;
     tile->rays.limit.detail_slope = params->detail_slope;
+    tile->rays.limit.clip = vxd_render_clip_of(params);
     vxd_render_packet_begin(&tile->rays);
     for (; active != 0; active &= active - 1) {
         int i = vxd_svdag_low_bit(active);
@@ -44,13 +45,15 @@ static uint64_t find_sunny(struct tile *tile, uint64_t outside)
     uint64_t turned = 0;
     uint64_t all = outside;
 
-    if (!call->params.has_shadows || call->mode == VXD_RENDER_AO) {
+    if (!call->params.has_shadows || call->mode == VXD_RENDER_AO ||
+        call->mode == VXD_RENDER_LABEL) {
         return outside;
     }
     vxd_render_packet_begin(&tile->shadows);
     tile->shadows.limit.most = (float)INFINITY;
     tile->shadows.limit.detail_base = 0;
     tile->shadows.limit.detail_slope = 0;
+    tile->shadows.limit.clip = vxd_render_clip_of(&call->params);
     for (; outside != 0; outside &= outside - 1) {
         int i = vxd_svdag_low_bit(outside);
         const struct vxd_render_surface *surface = &tile->surfaces[i];
@@ -110,7 +113,7 @@ static void add_light(struct tile *tile, uint64_t active, uint64_t hits, uint32_
     }
 }
 
-/* COLOUR, HEIGHT and AO. */
+/* All modes of colours but PATH. */
 static void draw_lit(struct tile *tile, uint64_t active)
 {
     uint32_t samples = tile->call->params.samples;

@@ -65,7 +65,9 @@ static enum vxd_status vxd_render_launch(struct vxd_queue *queue,
         vxd_render_launch_mode<VXD_RENDER_COLOUR>,
         vxd_render_launch_mode<VXD_RENDER_HEIGHT>,
         vxd_render_launch_mode<VXD_RENDER_AO>,
-        vxd_render_launch_mode<VXD_RENDER_PATH>};
+        vxd_render_launch_mode<VXD_RENDER_PATH>,
+        vxd_render_launch_mode<VXD_RENDER_AGE>,
+        vxd_render_launch_mode<VXD_RENDER_LABEL>};
     enum vxd_status status;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));

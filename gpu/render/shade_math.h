@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From hits to pixels: materials, light, occlusion, paths. */
+/* From hits to pixels: light, occlusion, paths. */
 #ifndef VXD_GPU_RENDER_SHADE_MATH_H
 #define VXD_GPU_RENDER_SHADE_MATH_H
 
-#include "gpu/render/camera_math.h"
-
-struct vxd_render_light {
-    float rgb[3];
-};
+#include "gpu/render/materials_math.h"
 
 /* A surface point that light comes to: what rays from it begin with. */
 struct vxd_render_surface {
@@ -76,67 +72,6 @@ VXD_HD struct vxd_render_light vxd_render_sky(const struct vxd_render_params *pa
     return light;
 }
 
-/* A factor around 1, by voxel and by block of 4 voxels a side. */
-VXD_HD float vxd_render_variation(const struct vxd_render_params *params,
-                                  const int32_t voxel[3])
-{
-    uint32_t fine = vxd_render_hash((uint32_t)voxel[0] * 0x8da6b343u ^
-                                    (uint32_t)voxel[1] * 0xd8163841u ^
-                                    (uint32_t)voxel[2] * 0xcb1ab31fu);
-    uint32_t coarse = vxd_render_hash((uint32_t)(voxel[0] >> 2) * 0x8da6b343u ^
-                                      (uint32_t)(voxel[1] >> 2) * 0xd8163841u ^
-                                      (uint32_t)(voxel[2] >> 2) * 0xcb1ab31fu);
-    float sum = vxd_addf(vxd_render_unit(fine), vxd_render_unit(coarse));
-
-    return vxd_addf(1.0f, vxd_mulf(params->variation, vxd_subf(sum, 1.0f)));
-}
-
-/* The colour of a material that the palette has not: stone for 0, others by their number. */
-VXD_HD struct vxd_render_light vxd_render_unnamed(uint32_t value)
-{
-    struct vxd_render_light light;
-    uint32_t bits = vxd_render_hash(value);
-
-    light.rgb[0] = 0.55f;
-    light.rgb[1] = 0.53f;
-    light.rgb[2] = 0.49f;
-    for (int i = 0; i < 3 && value > 0; i++) {
-        light.rgb[i] = vxd_addf(0.08f, vxd_mulf(0.75f, vxd_render_unit(bits << (8 * i))));
-    }
-    return light;
-}
-
-/* Linear colour of what was hit. */
-VXD_HD struct vxd_render_light vxd_render_albedo(const struct vxd_render_params *params,
-                                                 enum vxd_render_mode mode,
-                                                 const struct vxd_render_hit *hit)
-{
-    struct vxd_render_light light;
-    const float *rgb = NULL;
-    float factor = 1.0f;
-
-    if (mode == VXD_RENDER_HEIGHT) {
-        float z = vxd_addf((float)hit->voxel[2], 0.5f);
-        float at = vxd_mulf(vxd_subf(z, params->ramp_low), params->ramp_scale);
-
-        at = at > 0 ? at : 0.0f;
-        at = at < VXD_RENDER_RAMP_COLOURS - 1 ? at : VXD_RENDER_RAMP_COLOURS - 1;
-        rgb = params->ramp + 3 * (size_t)at;
-    } else if (hit->value < params->n_palette) {
-        rgb = params->palette + 3 * (size_t)hit->value;
-    }
-    if (params->variation > 0 && mode != VXD_RENDER_HEIGHT) {
-        factor = vxd_render_variation(params, hit->voxel);
-    }
-    light = vxd_render_unnamed(hit->value);
-    for (int i = 0; i < 3; i++) {
-        float c = vxd_mulf(rgb != NULL ? rgb[i] : light.rgb[i], factor);
-
-        light.rgb[i] = c < 1 ? c : 1.0f;
-    }
-    return light;
-}
-
 /* Cosine of the angle between a surface's normal and the sun; at most 0: it is turned away. */
 VXD_HD float vxd_render_sun_cosine(const struct vxd_render_params *params,
                                    const struct vxd_render_surface *surface)
@@ -148,10 +83,19 @@ VXD_HD float vxd_render_sun_cosine(const struct vxd_render_params *params,
     return surface->is_up ? along : -along;
 }
 
-VXD_HD struct vxd_render_limit
-vxd_render_limit_from(const struct vxd_render_surface *surface, float most)
+/* The box that a picture is clipped to; NULL: it is not. */
+VXD_HD const struct vxd_render_clip *
+vxd_render_clip_of(const struct vxd_render_params *params)
 {
-    struct vxd_render_limit limit = {most, surface->detail, 0};
+    return params->has_clip ? &params->clip : NULL;
+}
+
+VXD_HD struct vxd_render_limit
+vxd_render_limit_from(const struct vxd_render_params *params,
+                      const struct vxd_render_surface *surface, float most)
+{
+    struct vxd_render_limit limit = {most, surface->detail, 0,
+                                     vxd_render_clip_of(params)};
 
     return limit;
 }
@@ -162,7 +106,7 @@ VXD_HD bool vxd_render_is_open(const struct vxd_render_call *call,
                                const float direction[3], float most, uint32_t *nodes,
                                int stride)
 {
-    struct vxd_render_limit limit = vxd_render_limit_from(surface, most);
+    struct vxd_render_limit limit = vxd_render_limit_from(&call->params, surface, most);
     struct vxd_render_ray ray =
         vxd_render_ray_of(&surface->origin, direction, call->view.depth);
 
@@ -284,7 +228,10 @@ VXD_HD struct vxd_render_light vxd_render_shade(const struct vxd_render_call *ca
     float cosine = 0;
 
     if (mode != VXD_RENDER_AO) {
-        light = vxd_render_albedo(params, mode, hit);
+        light = vxd_render_albedo(call, mode, hit);
+    }
+    if (mode == VXD_RENDER_LABEL) {
+        return light;
     }
     if (is_inside) {
         return vxd_render_lit(light, mode == VXD_RENDER_AO ? 0 : params->ambient, 0);
@@ -315,9 +262,10 @@ VXD_HD struct vxd_render_light vxd_render_path(const struct vxd_render_call *cal
     struct vxd_render_light share = {{1.0f, 1.0f, 1.0f}};
 
     for (uint32_t bounce = 1;; bounce++) {
-        struct vxd_render_light albedo = vxd_render_albedo(params, VXD_RENDER_PATH, &hit);
+        struct vxd_render_light albedo = vxd_render_albedo(call, VXD_RENDER_PATH, &hit);
         float cosine = vxd_render_sun_cosine(params, &surface);
-        struct vxd_render_limit limit = vxd_render_limit_from(&surface, (float)INFINITY);
+        struct vxd_render_limit limit =
+            vxd_render_limit_from(params, &surface, (float)INFINITY);
         struct vxd_render_ray ray;
         float direction[3];
 
@@ -378,8 +326,8 @@ vxd_render_sample_light(const struct vxd_render_call *call, enum vxd_render_mode
                    ? none
                    : vxd_render_path(call, x, y, sample, *hit, surface, nodes, stride);
     }
-    if (mode != VXD_RENDER_AO && is_sunny && params->has_shadows &&
-        vxd_render_sun_cosine(params, &surface) > 0) {
+    if (mode != VXD_RENDER_AO && mode != VXD_RENDER_LABEL && is_sunny &&
+        params->has_shadows && vxd_render_sun_cosine(params, &surface) > 0) {
         is_sunny = vxd_render_is_open(call, &surface, params->sun, (float)INFINITY, nodes,
                                       stride);
     }
@@ -396,7 +344,7 @@ VXD_HD bool vxd_render_first_hit(const struct vxd_render_call *call, uint32_t x,
 {
     const struct vxd_render_params *params = &call->params;
     struct vxd_render_limit limit = {(float)INFINITY, params->detail_base,
-                                     params->detail_slope};
+                                     params->detail_slope, vxd_render_clip_of(params)};
     struct vxd_render_ray ray;
     float at[2];
 

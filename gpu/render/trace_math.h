@@ -41,10 +41,16 @@ struct vxd_render_walk {
     int axis;
 };
 
+/* A box of voxels, half open: what is outside is not there. */
+struct vxd_render_clip {
+    uint32_t low[3], high[3];
+};
+
 /* A limit to what is looked at. */
 struct vxd_render_limit {
-    float most;                      /* crossings after this t are none */
-    float detail_base, detail_slope; /* as in struct vxd_render_params */
+    float most;                         /* crossings after this t are none */
+    float detail_base, detail_slope;    /* as in struct vxd_render_params */
+    const struct vxd_render_clip *clip; /* NULL: all is there */
 };
 
 struct vxd_render_hit {
@@ -333,6 +339,41 @@ VXD_HD int vxd_render_settle(const struct vxd_render_ray *ray,
     return height;
 }
 
+/* Moves a walk that has entered the scene on to where the ray enters the clip box, and sets when it
+ * leaves that; false: it does not visit it. */
+VXD_HD bool vxd_render_cut(const struct vxd_render_ray *ray,
+                           const struct vxd_render_clip *clip, int depth,
+                           struct vxd_render_walk *walk, float *end)
+{
+    uint32_t side = (uint32_t)1 << depth;
+    bool is_in = true;
+
+    *end = (float)INFINITY;
+    for (int axis = 0; axis < 3; axis++) {
+        bool is_down = (ray->flip >> (2 - axis) & 1) != 0;
+        uint32_t k = is_down ? side - clip->high[axis] : clip->low[axis];
+        float t = vxd_render_plane(ray, axis, k);
+        bool is_later = vxd_render_is_before(walk->t, walk->axis, t, axis);
+
+        walk->t = is_later ? t : walk->t;
+        walk->axis = is_later ? axis : walk->axis;
+    }
+    for (int axis = 0; axis < 3; axis++) {
+        bool is_down = (ray->flip >> (2 - axis) & 1) != 0;
+        uint32_t k = is_down ? side - clip->low[axis] : clip->high[axis];
+        float t = vxd_render_plane(ray, axis, k);
+
+        is_in &= vxd_render_is_before(walk->t, walk->axis, t, axis);
+        *end = t < *end ? t : *end;
+    }
+    return is_in;
+}
+
+VXD_HD bool vxd_render_is_within(const struct vxd_render_limit *limit, float t, float end)
+{
+    return (t <= limit->most) & (vxd_render_is_plain() || t < end);
+}
+
 /* The first occupied voxel. The inner nodes above a cube are kept in an array of the caller's,
  * that of height h at (h - 3) * stride. Where hit is NULL only whether there is one counts. */
 VXD_HD bool vxd_render_trace(const struct vxd_svdag_view *view, uint32_t root,
@@ -343,8 +384,13 @@ VXD_HD bool vxd_render_trace(const struct vxd_svdag_view *view, uint32_t root,
     struct vxd_render_walk walk = {{0, 0, 0}, 0, 0};
     uint32_t ref = root;
     int height = view->depth;
+    float end = (float)INFINITY; /* the ray leaves the clip box then */
 
     if (!vxd_render_enter(ray, height, &walk)) {
+        return false;
+    }
+    if (!vxd_render_is_plain() && limit->clip != NULL &&
+        !vxd_render_cut(ray, limit->clip, height, &walk, &end)) {
         return false;
     }
     for (;;) {
@@ -365,7 +411,7 @@ VXD_HD bool vxd_render_trace(const struct vxd_svdag_view *view, uint32_t root,
                 if (hit != NULL) {
                     vxd_render_report(view, ray, &walk, ref, height, hit);
                 }
-                return walk.t <= limit->most;
+                return vxd_render_is_within(limit, walk.t, end);
             }
             nodes[level] = ref;
             octant = vxd_render_expand(ray, height, &walk) ^ ray->flip;
@@ -383,7 +429,7 @@ VXD_HD bool vxd_render_trace(const struct vxd_svdag_view *view, uint32_t root,
                 if (hit != NULL) {
                     vxd_render_report(view, ray, &walk, ref, is_small ? height : 0, hit);
                 }
-                return walk.t <= limit->most;
+                return vxd_render_is_within(limit, walk.t, end);
             }
         } else if (vxd_render_is_plain()
                        ? ref != VXD_SVDAG_EMPTY
@@ -392,11 +438,11 @@ VXD_HD bool vxd_render_trace(const struct vxd_svdag_view *view, uint32_t root,
                 height = vxd_render_settle(ray, limit, height, &walk);
                 vxd_render_report(view, ray, &walk, ref, height, hit);
             }
-            return walk.t <= limit->most;
+            return vxd_render_is_within(limit, walk.t, end);
         } else {
             changed = vxd_render_leave(ray, height, &walk);
         }
-        if ((changed >> view->depth != 0) | !(walk.t <= limit->most)) {
+        if ((changed >> view->depth != 0) | !vxd_render_is_within(limit, walk.t, end)) {
             return false;
         }
         height = vxd_render_bits(changed);

@@ -232,9 +232,12 @@ enum vxd_status vxd_surface_write(struct vxd_queue *queue,
 {
     struct vxd_surface_work work = surface->work;
 
+    if (outputs->has_albedo) {
+        work.view.colours = work.view.albedo;
+    }
     if (outputs->colours != NULL && work.view.colours == NULL) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "colours",
-                        "the volume keeps no colours");
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "colours", "the volume keeps no %s",
+                        outputs->has_albedo ? "albedo" : "colours");
     }
     if (outputs->labels != NULL && work.view.labels == NULL) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "labels",

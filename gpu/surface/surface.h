@@ -71,6 +71,7 @@ struct vxd_surface_outputs {
         *vertices;  /* n_vertices x 3, metres from the volume's origin, axes of the map */
     float *normals; /* n_vertices x 3, unit length, out of the surface */
     uint8_t *colours;   /* n_vertices x 3, r g b; of a volume with colour only */
+    bool has_albedo;    /* `colours` are those of the albedo layer instead */
     uint8_t *labels;    /* n_vertices; of a volume with labels only */
     int32_t *triangles; /* n_triangles x 3, counter-clockwise seen from outside */
     /* n_blocks x 4: the key's x y z, and the triangles (of points: vertices) up to the end of
@@ -84,7 +85,7 @@ struct vxd_surface_outputs {
  * voxels, linear along the edge; its colour likewise. Its label is that of the nearer voxel, or of
  * the other one where that has none.
  *
- * errors  INVALID_ARGUMENT  colours or labels of a volume without, triangles of points
+ * errors  INVALID_ARGUMENT  colours, albedo or labels of a volume without, triangles of points
  * sync    asynchronous */
 enum vxd_status vxd_surface_write(struct vxd_queue *queue,
                                   const struct vxd_surface *surface,

@@ -80,7 +80,8 @@ static struct vxd_hashmap_spec map_spec(const struct vxd_volume_spec *spec)
     struct vxd_hashmap_spec map = {.key_dtype = VXD_INT32,
                                    .n_components = 3,
                                    .n_values = 3 + (spec->has_colour ? 1 : 0) +
-                                               (spec->has_labels ? 1 : 0),
+                                               (spec->has_labels ? 1 : 0) +
+                                               (spec->has_albedo ? 1 : 0),
                                    .index = VXD_HASH_OPEN,
                                    .capacity = spec->capacity,
                                    .max_bytes = spec->max_bytes};
@@ -90,7 +91,7 @@ static struct vxd_hashmap_spec map_spec(const struct vxd_volume_spec *spec)
         (struct vxd_hashmap_array){is_compact ? VXD_FLOAT16 : VXD_FLOAT32, n_voxels};
     map.values[VXD_VOLUME_WEIGHTS] =
         (struct vxd_hashmap_array){is_compact ? VXD_UINT8 : VXD_FLOAT32, n_voxels};
-    for (int i = VXD_VOLUME_COLOURS; i < map.n_values; i++) { /* and labels */
+    for (int i = VXD_VOLUME_COLOURS; i < map.n_values; i++) { /* and labels, albedo */
         map.values[i] = (struct vxd_hashmap_array){VXD_UINT16, 4 * n_voxels};
     }
     return map;
@@ -407,6 +408,11 @@ void vxd_volume_get_view(const struct vxd_volume *volume, struct vxd_volume_view
         .labels = volume->spec.has_labels
                       ? vxd_hashmap_values(map, VXD_VOLUME_COLOURS +
                                                     (volume->spec.has_colour ? 1 : 0))
+                      : NULL,
+        .albedo = volume->spec.has_albedo
+                      ? vxd_hashmap_values(map, VXD_VOLUME_COLOURS +
+                                                    (volume->spec.has_colour ? 1 : 0) +
+                                                    (volume->spec.has_labels ? 1 : 0))
                       : NULL,
         .neighbours = vxd_volume_is_linked(volume) ? volume->neighbours.ptr : NULL,
         .edge = volume->spec.block_edge,

@@ -21,6 +21,7 @@
 #ifndef VXD_GPU_VOLUME_VOLUME_H
 #define VXD_GPU_VOLUME_VOLUME_H
 
+#include "gpu/deform/deform.h"
 #include "gpu/hash/hash.h"
 
 #ifdef __cplusplus
@@ -48,6 +49,9 @@ struct vxd_volume_spec {
     bool has_colour;
     /* Votes for labels 1 to 255: four pairs of label and count as uint16, 8 bytes a voxel. */
     bool has_labels;
+    /* r, g, b as colours, and 1 where it is known: 8 bytes a voxel. Only a refinement writes them
+     * (gpu/refine). */
+    bool has_albedo;
     double max_weight; /* where weights end, 1 to 65535; 0 = 255 */
     size_t capacity;   /* blocks to reserve at once; 0 is fine */
     size_t max_bytes;  /* device memory that the blocks may ever take, the copies made by
@@ -95,8 +99,8 @@ void vxd_volume_begin_version(struct vxd_volume *volume, uint64_t version);
 void vxd_volume_get_info(const struct vxd_volume *volume, struct vxd_volume_info *out);
 
 /* The hash map behind a volume, for export; borrowed. Its value arrays are, in this order,
- * the stamps (uint64), the distances, the weights, and the colours and then the labels where the
- * volume has them. */
+ * the stamps (uint64), the distances, the weights, and the colours, the labels and then the albedo
+ * where the volume has them. */
 struct vxd_hashmap *vxd_volume_map(struct vxd_volume *volume);
 
 /* Makes a volume from a map that vxd_volume_map gave once (through an image, for example) and
@@ -193,6 +197,12 @@ struct vxd_volume_frame {
 
     enum vxd_volume_weighting weighting;
     double weight; /* > 0, at most 65535; 0 = 1 */
+
+    /* A control grid that undoes what the camera distorts: a point p of the camera is seen at
+     * T_map_camera * T_camera_grid * C(T_grid_camera * p). Borrowed until the frame is fused; NULL:
+     * none. */
+    const struct vxd_deform *deform;
+    struct vxd_volume_pose T_grid_camera; /* of deform: where the camera is in the grid */
 };
 
 struct vxd_volume_activation {
@@ -224,7 +234,8 @@ enum vxd_status vxd_volume_activate(struct vxd_queue *queue, struct vxd_volume *
  *
  * Each voxel centre is projected to the nearest pixel; distance d = depth - z, weighted running
  * average (equation 12), colours of the nearest pixel of the colour image where d > -mu and
- * d < mu.
+ * d < mu. With a control grid the centres of each block's eight corner voxels are moved back by the
+ * inverse of C, and those between them lie linearly between: a block is small beside a cell.
  *
  * errors  INVALID_ARGUMENT    a frame that activate refuses, a range outside the blocks
  *         FAILED_PRECONDITION no activation of a frame of this size
@@ -254,6 +265,9 @@ void vxd_volume_forget_frame(struct vxd_queue *queue, struct vxd_volume *volume)
  * add: adds n blocks that the volume has not, each once, given as Morton codes (volume_math.h) in
  *     any order; codes is overwritten. entries becomes theirs in Morton order. Grows.
  * begin_change: raises the version and returns it.
+ * set_lacking: after an add that was refused, says for vxd_volume_forget_farthest which blocks were
+ *     touched that are there (entries, device memory, n_known) and how many are lacking; 0: none.
+ *     Asynchronous; where memory for it fails, nothing can be forgotten.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_volume_prepare(struct vxd_queue *queue, struct vxd_volume *volume,
                                    struct vxd_err *err);
@@ -261,12 +275,39 @@ enum vxd_status vxd_volume_add_blocks(struct vxd_queue *queue, struct vxd_volume
                                       uint64_t *codes, size_t n, int32_t *entries,
                                       struct vxd_err *err);
 uint64_t vxd_volume_begin_change(struct vxd_volume *volume);
+void vxd_volume_set_lacking(struct vxd_queue *queue, struct vxd_volume *volume,
+                            const int32_t *entries, size_t n_known, size_t n_lacking);
 
 /* errors  INVALID_ARGUMENT with `field` */
 enum vxd_status vxd_volume_check_pose(const struct vxd_volume_pose *pose,
                                       const char *field, struct vxd_err *err);
 enum vxd_status vxd_volume_check_depths(double depth_min_m, double depth_max_m,
                                         struct vxd_err *err);
+
+/* Distances that no sensor measured: of another map, say. Host memory. */
+struct vxd_volume_observation {
+    size_t n;
+    const int32_t *keys; /* n x 3, within the range, each block once */
+    /* n x edge^3 in the order of a block's voxels: metres, signed; NaN: nothing is known */
+    const float *distances;
+    /* n x edge^3: a vote for the label where the distance is within the truncation; 0 = none.
+     * NULL: none. Ignored by a volume without labels. */
+    const uint8_t *labels;
+    double
+        weight; /* of each voxel, at most 65535; 0 = 1. Of COMPACT: rounded, at least 1 */
+};
+
+/* Averages distances into the voxels of blocks, which are made where there are none. A distance
+ * below -mu is skipped, above +mu clamped. Blocking; raises the version by one.
+ *
+ * out     n_new  blocks that were made
+ * errors  INVALID_ARGUMENT    keys out of range, the weight
+ *         RESOURCE_EXHAUSTED  over max_bytes or the budget, or no scratch (about twice the blocks):
+ *                             values are unchanged, new blocks hold no observation
+ * order   equal on every backend, bit for bit */
+enum vxd_status vxd_volume_observe(struct vxd_queue *queue, struct vxd_volume *volume,
+                                   const struct vxd_volume_observation *observation,
+                                   size_t *n_new, struct vxd_err *err);
 
 /* ---- Ray casting ---- */
 
@@ -353,11 +394,13 @@ struct vxd_volume_decay {
     struct vxd_volume_region region;
     double factor;     /* 0 to 1 */
     double min_weight; /* 0 to 65535 */
+    bool keeps_votes;  /* for labels: as decays of old journals did */
 };
 
 /* Multiplies the weights in the region by the factor (of a ball: those of blocks outside), and
  * removes blocks of the region of which no voxel weighs min_weight afterwards, or anything.
- * Products are rounded to float32; uint8 weights and those of colours then down to whole numbers.
+ * Products are rounded to float32; uint8 weights, those of colours and votes for labels then down
+ * to whole numbers.
  * A voxel whose weight becomes 0 is forgotten. Blocking.
  *
  * errors  INVALID_ARGUMENT    a region as in clear, a factor or weight outside its range
@@ -367,7 +410,7 @@ enum vxd_status vxd_volume_decay(struct vxd_queue *queue, struct vxd_volume *vol
                                  const struct vxd_volume_decay *decay, size_t *n_removed,
                                  struct vxd_err *err);
 
-/* Makes room after an activation that was refused: removes the blocks whose centres are farthest
+/* Makes room after an activation, or a scan, that was refused: removes the blocks whose centres are farthest
  * from a point, but none that the activation touched. As many as it lacked are removed, and a
  * sixteenth of the capacity besides, where there are so many; nothing is, where even all would be
  * too few. Of blocks equally far those of greater entries go first. Blocking.
@@ -466,6 +509,7 @@ struct vxd_volume_view {
     void *weights;     /* float32 or uint8 */
     uint16_t *colours; /* r, g, b, weight; NULL: none */
     uint16_t *labels;  /* four votes (volume_math.h); NULL: none */
+    uint16_t *albedo;  /* r, g, b, 0 or 1; NULL: none */
     /* 27 entries an entry, as vxd_volume_neighbours; NULL: they are found by the table */
     const int32_t *neighbours;
     int edge;  /* voxels a block's side */

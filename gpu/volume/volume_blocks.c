@@ -11,13 +11,21 @@
 int vxd_volume_get_layers(const struct vxd_volume *volume,
                           struct vxd_volume_layer out[VXD_VOLUME_MAX_LAYERS])
 {
-    const char *const names[] = {[VXD_VOLUME_DISTANCES] = "distance",
-                                 [VXD_VOLUME_WEIGHTS] = "weight",
-                                 [VXD_VOLUME_COLOURS] =
-                                     volume->spec.has_colour ? "colour" : "label",
-                                 [VXD_VOLUME_COLOURS + 1] = "label"};
+    const char *names[VXD_VOLUME_COLOURS + 3] = {
+        [VXD_VOLUME_DISTANCES] = "distance", [VXD_VOLUME_WEIGHTS] = "weight"};
     const struct vxd_hashmap_spec *spec = vxd_hashmap_get_spec(volume->map);
     int n = spec->n_values - 1;
+    int at = VXD_VOLUME_COLOURS;
+
+    if (volume->spec.has_colour) {
+        names[at++] = "colour";
+    }
+    if (volume->spec.has_labels) {
+        names[at++] = "label";
+    }
+    if (volume->spec.has_albedo) {
+        names[at++] = "albedo";
+    }
 
     for (int i = 0; i < n; i++) {
         out[i] = (struct vxd_volume_layer){names[i + 1], spec->values[i + 1].dtype,

@@ -202,6 +202,7 @@ enum vxd_status vxd_volume_decay(struct vxd_queue *queue, struct vxd_volume *vol
                                  struct vxd_err *err)
 {
     struct vxd_decay_call call = {.factor = (float)decay->factor,
+                                  .keeps_votes = decay->keeps_votes,
                                   .min_weight = (float)decay->min_weight};
     struct removal r = {0};
     enum vxd_status status;

@@ -60,6 +60,9 @@ VXD_HD void vxd_clear_voxel(const struct vxd_volume_view *view, size_t row)
     for (int c = 0; view->labels != NULL && c < 4; c++) {
         view->labels[4 * row + (size_t)c] = 0;
     }
+    for (int c = 0; view->albedo != NULL && c < 4; c++) {
+        view->albedo[4 * row + (size_t)c] = 0;
+    }
 }
 
 /* The weight of a voxel after a decay: whole numbers are rounded down. */
@@ -96,6 +99,11 @@ VXD_HD void vxd_decay_voxel(const struct vxd_decay_call *call, size_t row)
         for (int c = 0; colour[3] == 0 && c < 3; c++) {
             colour[c] = 0;
         }
+    }
+    if (view->labels != NULL && !call->keeps_votes) {
+        uint64_t *votes = (uint64_t *)(void *)view->labels + row;
+
+        *votes = vxd_label_decay(*votes, call->factor);
     }
 }
 

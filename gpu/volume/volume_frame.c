@@ -288,6 +288,36 @@ static void init_colour(const struct vxd_volume_frame *frame, struct vxd_frame_f
     }
 }
 
+/* The control grid's poses, from the camera's: T_grid_map = T_grid_camera * T_map_camera^-1, whose
+ * translation counts from the volume's origin. */
+static void init_deform(const struct vxd_volume_frame *frame, struct vxd_frame_form *out)
+{
+    const struct vxd_volume_pose *grid = &frame->T_grid_camera;
+
+    vxd_deform_get_view(frame->deform, &out->deform);
+    out->is_deformed = 1;
+    memcpy(out->T_grid_camera.rotation, grid->rotation, sizeof grid->rotation);
+    memcpy(out->T_grid_camera.translation, grid->translation, sizeof grid->translation);
+    for (int i = 0; i < 3; i++) {
+        double shift = 0;
+        double at = grid->translation[i];
+
+        for (int j = 0; j < 3; j++) {
+            double sum = 0;
+
+            for (int k = 0; k < 3; k++) {
+                sum += grid->rotation[3 * i + k] * out->to_camera[3 * k + j];
+            }
+            out->T_grid_map.rotation[3 * i + j] = sum;
+            at -= sum * out->camera_at[j];
+            out->T_camera_grid.rotation[3 * i + j] = grid->rotation[3 * j + i];
+            shift -= grid->rotation[3 * j + i] * grid->translation[j];
+        }
+        out->T_grid_map.translation[i] = at;
+        out->T_camera_grid.translation[i] = shift;
+    }
+}
+
 enum vxd_status vxd_frame_form_init(const struct vxd_volume *volume,
                                     const struct vxd_volume_frame *frame,
                                     struct vxd_frame_form *out, struct vxd_err *err)
@@ -328,6 +358,10 @@ enum vxd_status vxd_frame_form_init(const struct vxd_volume *volume,
         for (int j = 0; j < 3; j++) {
             out->to_camera[3 * i + j] = frame->T_map_camera.rotation[3 * j + i];
         }
+    }
+    if (frame->deform != NULL) {
+        VXD_TRY(vxd_volume_check_pose(&frame->T_grid_camera, "T_grid_camera", err));
+        init_deform(frame, out);
     }
 out:
     return status;

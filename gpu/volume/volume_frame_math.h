@@ -4,6 +4,7 @@
 #ifndef VXD_GPU_VOLUME_VOLUME_FRAME_MATH_H
 #define VXD_GPU_VOLUME_VOLUME_FRAME_MATH_H
 
+#include "gpu/deform/deform_math.h"
 #include "gpu/volume/volume_math.h"
 
 /* Blocks along one pixel's ray; a camera whose rays are longer drops the pixel. */
@@ -44,6 +45,13 @@ struct vxd_frame_form {
 
     int is_inverse_z2;
     float weight;
+
+    /* The control grid. T_grid_map takes metres from the volume's origin. */
+    int is_deformed;
+    struct vxd_deform_view deform;
+    struct vxd_deform_pose T_grid_camera;
+    struct vxd_deform_pose T_camera_grid;
+    struct vxd_deform_pose T_grid_map;
 };
 
 /* Depth of a pixel in metres; 0 where there is none. */
@@ -99,6 +107,42 @@ VXD_HD float vxd_frame_near(const struct vxd_frame_form *frame, float z)
 VXD_HD float vxd_frame_far(const struct vxd_frame_form *frame, float z)
 {
     return vxd_addf(z, frame->truncation);
+}
+
+/* How far the control grid moves what a pixel at (x, y) * z shows, in blocks. The few centimetres
+ * before and behind the surface are moved as far. */
+VXD_HD void vxd_frame_shift(const struct vxd_frame_form *frame,
+                            struct vxd_deform_cell *cell, float x, float y, float z,
+                            float shift[3])
+{
+    const double p[3] = {vxd_muld((double)x, (double)z), vxd_muld((double)y, (double)z),
+                         (double)z};
+    double at[3];
+    double moved[3];
+    double by[3];
+
+    vxd_deform_move(&frame->T_grid_camera, p, at);
+    (void)vxd_deform_point(&frame->deform, cell, at, moved);
+    for (int axis = 0; axis < 3; axis++) {
+        moved[axis] = vxd_addd(moved[axis], -at[axis]);
+    }
+    vxd_deform_rotate(&frame->T_camera_grid, moved, by);
+    for (int axis = 0; axis < 3; axis++) {
+        const float *r = &frame->to_blocks[3 * (size_t)axis];
+
+        shift[axis] =
+            vxd_addf(vxd_addf(vxd_mulf(r[0], (float)by[0]), vxd_mulf(r[1], (float)by[1])),
+                     vxd_mulf(r[2], (float)by[2]));
+    }
+}
+
+/* Position in blocks of a shifted ray, as vxd_frame_position. */
+VXD_HD float vxd_frame_shifted(float position, float shift)
+{
+    float at = vxd_addf(position, shift);
+
+    at = at > -VXD_RAY_FAR ? at : -VXD_RAY_FAR;
+    return at < VXD_RAY_FAR ? at : VXD_RAY_FAR;
 }
 
 /* Whether a walk is short enough and within the range of keys, which the box of its ends shows.
@@ -157,6 +201,50 @@ VXD_HD float vxd_frame_row_at(const struct vxd_frame_form *frame, const double a
 VXD_HD float vxd_frame_row_step(const struct vxd_frame_form *frame, int axis)
 {
     return (float)vxd_muld(frame->to_camera[3 * (size_t)axis], frame->voxel_size);
+}
+
+/* Where the camera sees the centre of a block's corner voxel k (as corners of cells) through the
+ * control grid, metres in its frame. */
+VXD_HD void vxd_frame_corner_at(const struct vxd_frame_form *frame, const int32_t key[3],
+                                int edge, int k, struct vxd_deform_cell *cell,
+                                double out[3])
+{
+    double p[3];
+    double at[3];
+    double back[3];
+
+    for (int axis = 0; axis < 3; axis++) {
+        double voxel = (double)key[axis] * edge + 0.5; /* exact */
+
+        voxel = vxd_addd(voxel, (k >> (2 - axis) & 1) != 0 ? edge - 1 : 0);
+        p[axis] = vxd_muld(voxel, frame->voxel_size);
+    }
+    vxd_deform_move(&frame->T_grid_map, p, at);
+    (void)vxd_deform_inverse(&frame->deform, cell, at, back);
+    vxd_deform_move(&frame->T_camera_grid, back, out);
+}
+
+VXD_HD double vxd_frame_between(double from, double to, double part)
+{
+    return vxd_addd(from, vxd_muld(vxd_addd(to, -from), part));
+}
+
+/* As vxd_frame_row_at and vxd_frame_row_step of a block whose corners are at `corners`. */
+VXD_HD void vxd_frame_bent_row(const double corners[8][3], int edge, int axis, int y,
+                               int z, float *first, float *step)
+{
+    double part = 1.0 / (edge - 1);
+    double ty = vxd_muld((double)y, part);
+    double tz = vxd_muld((double)z, part);
+    double from =
+        vxd_frame_between(vxd_frame_between(corners[0][axis], corners[1][axis], tz),
+                          vxd_frame_between(corners[2][axis], corners[3][axis], tz), ty);
+    double to =
+        vxd_frame_between(vxd_frame_between(corners[4][axis], corners[5][axis], tz),
+                          vxd_frame_between(corners[6][axis], corners[7][axis], tz), ty);
+
+    *first = (float)from;
+    *step = (float)vxd_muld(vxd_addd(to, -from), part);
 }
 
 /* Weight of an observation at a depth. */

@@ -38,10 +38,12 @@ struct batch {
     float weight[N_BATCH]; /* 0: observes nothing */
 };
 
-/* Observations of the batch of voxels from z on of column (x, y). */
-static __device__ __forceinline__ bool observe(const struct vxd_fuse_call *call,
-                                               const double at[3], float x, int y, int z,
-                                               struct batch *batch)
+/* Observations of the batch of voxels from z on of column (x, y). at: the block's; IS_BENT: its
+ * corners. */
+template <int EDGE, bool IS_BENT>
+static __device__ __forceinline__ bool
+observe(const struct vxd_fuse_call *call, const double at[3], const double corners[8][3],
+        float x, int y, int z, struct batch *batch)
 {
     const struct vxd_frame_form *frame = &call->frame;
     bool any = false;
@@ -51,8 +53,16 @@ static __device__ __forceinline__ bool observe(const struct vxd_fuse_call *call,
         float *p = batch->p[i];
 
         for (int axis = 0; axis < 3; axis++) {
-            p[axis] = vxd_addf(vxd_frame_row_at(frame, at, axis, y, z + i),
-                               vxd_mulf(vxd_frame_row_step(frame, axis), x));
+            float first;
+            float step;
+
+            if (IS_BENT) {
+                vxd_frame_bent_row(corners, EDGE, axis, y, z + i, &first, &step);
+            } else {
+                first = vxd_frame_row_at(frame, at, axis, y, z + i);
+                step = vxd_frame_row_step(frame, axis);
+            }
+            p[axis] = vxd_addf(first, vxd_mulf(step, x));
         }
         batch->pixel[i] = vxd_camera_pixel(&frame->camera, p[0], p[1], p[2]);
         batch->depth[i] = __ldg(call->depth + 1 + batch->pixel[i]); /* item 0 is 0 */
@@ -141,7 +151,9 @@ static __device__ __forceinline__ void vote(const struct vxd_fuse_call *call,
     }
 }
 
-template <int EDGE, bool IS_COMPACT, bool HAS_COLOUR, bool HAS_LABELS>
+/* IS_BENT: eight threads of a block move its corners back through the control grid; what the grid has
+ * around them stays in their registers. Colours and labels are looked for then. */
+template <int EDGE, bool IS_COMPACT, bool HAS_COLOUR, bool HAS_LABELS, bool IS_BENT>
 static __global__ void __launch_bounds__(N_THREADS)
     fuse_kernel(const __grid_constant__ struct vxd_fuse_call all)
 {
@@ -151,6 +163,8 @@ static __global__ void __launch_bounds__(N_THREADS)
     unsigned column = threadIdx.x % n_columns;
     int x = (int)(column % EDGE);
     int y = (int)(column / EDGE);
+    __shared__ double corners[IS_BENT ? N_THREADS / (EDGE * EDGE) : 1][8][3];
+    const unsigned part = IS_BENT ? threadIdx.x / n_columns : 0;
     int32_t entry;
     double at[3];
     bool any = false;
@@ -159,6 +173,17 @@ static __global__ void __launch_bounds__(N_THREADS)
     call.view.shift = EDGE == 8 ? 3 : 4;
     call.view.is_compact = IS_COMPACT ? 1 : 0;
     call.frame.colour = HAS_COLOUR ? all.frame.colour : NULL;
+    if (IS_BENT) {
+        if (block < call.n && column < 8) {
+            struct vxd_deform_cell cell;
+
+            cell.is_loaded = 0;
+            vxd_frame_corner_at(&call.frame,
+                                call.view.keys + 3 * (size_t)call.entries[block], EDGE,
+                                (int)column, &cell, corners[part][column]);
+        }
+        __syncthreads();
+    }
     if (block >= call.n) {
         return;
     }
@@ -169,13 +194,13 @@ static __global__ void __launch_bounds__(N_THREADS)
             vxd_voxel_row(&call.view, entry, column + (uint32_t)(z * n_columns));
         struct batch batch;
 
-        if (observe(&call, at, (float)x, y, z, &batch)) {
+        if (observe<EDGE, IS_BENT>(&call, at, corners[part], (float)x, y, z, &batch)) {
             any = true;
             average(&call.view, first, n_columns, &batch);
             if (call.frame.colour != NULL) {
                 mix_colours(&call, first, n_columns, &batch);
             }
-            if (HAS_LABELS) {
+            if (HAS_LABELS && (!IS_BENT || call.frame.labels != NULL)) {
                 vote(&call, first, n_columns, &batch);
             }
         }
@@ -191,12 +216,19 @@ static void launch(const struct vxd_fuse_call *call, cudaStream_t stream)
 {
     unsigned n = (unsigned)(EDGE == 8 ? (call->n + 3) / 4 : call->n);
 
-    if (call->frame.labels != NULL) { /* rarer: it looks whether there are colours */
-        fuse_kernel<EDGE, IS_COMPACT, true, true><<<n, N_THREADS, 0, stream>>>(*call);
+    if (call->frame.is_deformed != 0) {
+        fuse_kernel<EDGE, IS_COMPACT, true, true, true>
+            <<<n, N_THREADS, 0, stream>>>(*call);
+    } else if (call->frame.labels !=
+               NULL) { /* rarer: it looks whether there are colours */
+        fuse_kernel<EDGE, IS_COMPACT, true, true, false>
+            <<<n, N_THREADS, 0, stream>>>(*call);
     } else if (call->frame.colour != NULL) {
-        fuse_kernel<EDGE, IS_COMPACT, true, false><<<n, N_THREADS, 0, stream>>>(*call);
+        fuse_kernel<EDGE, IS_COMPACT, true, false, false>
+            <<<n, N_THREADS, 0, stream>>>(*call);
     } else {
-        fuse_kernel<EDGE, IS_COMPACT, false, false><<<n, N_THREADS, 0, stream>>>(*call);
+        fuse_kernel<EDGE, IS_COMPACT, false, false, false>
+            <<<n, N_THREADS, 0, stream>>>(*call);
     }
 }
 

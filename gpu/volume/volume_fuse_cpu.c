@@ -32,6 +32,7 @@ struct fuse_block {
     const struct vxd_fuse_call *call;
     double at[3];
     float step[3];
+    double corners[8][3]; /* where the frame is deformed */
 };
 
 /* Positions of the voxels of slice z. */
@@ -47,6 +48,10 @@ static ALWAYS_INLINE void place_voxels(const struct fuse_block *block, int edge,
         for (int y = 0; y < edge; y++) {
             float first = vxd_frame_row_at(frame, block->at, axis, y, z);
             float *row = to[axis] + (size_t)(y * edge);
+
+            if (frame->is_deformed != 0) {
+                vxd_frame_bent_row(block->corners, edge, axis, y, z, &first, &step);
+            }
 
             for (int x = 0; x < edge; x++) {
                 row[x] = vxd_addf(first, vxd_mulf(step, (float)x));
@@ -182,7 +187,7 @@ static void vote(const struct vxd_fuse_call *call, const struct slice *slice, in
 }
 
 static ALWAYS_INLINE void fuse_block(const struct vxd_fuse_call *call, int32_t entry,
-                                     int edge)
+                                     int edge, struct vxd_deform_cell *cell)
 {
     const struct vxd_volume_view *view = &call->view;
     const struct vxd_frame_form *frame = &call->frame;
@@ -194,6 +199,10 @@ static ALWAYS_INLINE void fuse_block(const struct vxd_fuse_call *call, int32_t e
     vxd_frame_block_at(frame, view->keys + 3 * (size_t)entry, edge, block.at);
     for (int axis = 0; axis < 3; axis++) {
         block.step[axis] = vxd_frame_row_step(frame, axis);
+    }
+    for (int k = 0; frame->is_deformed != 0 && k < 8; k++) {
+        vxd_frame_corner_at(frame, view->keys + 3 * (size_t)entry, edge, k, cell,
+                            block.corners[k]);
     }
     for (int z = 0; z < edge; z++) {
         size_t row = vxd_voxel_row(view, entry, (uint32_t)(z * n));
@@ -235,13 +244,15 @@ static ALWAYS_INLINE void fuse_block(const struct vxd_fuse_call *call, int32_t e
 static ALWAYS_INLINE void fuse_any(const struct vxd_fuse_call *call, size_t begin,
                                    size_t end)
 {
+    struct vxd_deform_cell cell = {.is_loaded = 0};
+
     if (call->view.edge == 8) {
         for (size_t i = begin; i < end; i++) {
-            fuse_block(call, call->entries[i], 8);
+            fuse_block(call, call->entries[i], 8, &cell);
         }
     } else {
         for (size_t i = begin; i < end; i++) {
-            fuse_block(call, call->entries[i], 16);
+            fuse_block(call, call->entries[i], 16, &cell);
         }
     }
 }

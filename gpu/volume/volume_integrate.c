@@ -182,6 +182,31 @@ out:
     return status;
 }
 
+void vxd_volume_set_lacking(struct vxd_queue *queue, struct vxd_volume *volume,
+                            const int32_t *entries, size_t n_known, size_t n_lacking)
+{
+    size_t n_bytes = (n_known + 1) * sizeof *entries;
+
+    volume->n_known = 0;
+    volume->n_lacking = 0;
+    if (n_lacking == 0) {
+        return;
+    }
+    volume->n_active = 0; /* the entries of the last frame make place for these */
+    volume->n_touched = 0;
+    volume->frame_width = 0;
+    volume->frame_height = 0;
+    if (resize(queue, &volume->frame_entries, n_bytes, NULL) != VXD_OK) {
+        volume->frame_slots = 0;
+        return;
+    }
+    if (n_known == 0 || vxd_queue_copy(queue, volume->frame_entries.ptr, entries,
+                                       n_known * sizeof *entries, NULL) == VXD_OK) {
+        volume->n_known = n_known;
+        volume->n_lacking = n_lacking;
+    }
+}
+
 /* Lists the blocks that the frame carves behind those that it touches. Blocking. */
 static enum vxd_status reach(struct vxd_queue *queue, struct vxd_volume *volume,
                              const struct vxd_volume_frame *frame, struct vxd_err *err)

@@ -12,7 +12,8 @@
 extern "C" {
 #endif
 
-/* Value arrays of the map. The labels come behind the colours, or in their place. */
+/* Value arrays of the map. Labels and albedo come behind the colours, or in
+ * their place. */
 enum vxd_volume_array {
     VXD_VOLUME_STAMPS = 0,
     VXD_VOLUME_DISTANCES = 1,
@@ -231,6 +232,7 @@ enum vxd_status vxd_volume_clear_cuda(struct vxd_queue *queue,
 struct vxd_decay_call {
     struct vxd_clear_call clear; /* its list gets the blocks whose weight is too little */
     float factor;
+    bool keeps_votes;
     float min_weight;
 };
 

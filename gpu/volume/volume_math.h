@@ -190,6 +190,20 @@ VXD_HD uint64_t vxd_label_vote(uint64_t votes, uint32_t label)
     return votes - 0x0001000100010001ULL;
 }
 
+/* Counts of votes after a decay, rounded down; a label without votes is forgotten. */
+VXD_HD uint64_t vxd_label_decay(uint64_t votes, float factor)
+{
+    uint64_t decayed = 0;
+
+    for (int i = 0; i < 4; i++) {
+        uint32_t pair = (uint32_t)(votes >> (16 * i)) & 0xffffu;
+        uint32_t count = (uint32_t)vxd_mulf((float)(pair & 255u), factor);
+
+        decayed |= (uint64_t)(count > 0 ? (pair & 0xff00u) | count : 0) << (16 * i);
+    }
+    return decayed;
+}
+
 /* The label with the most votes, of equal ones the lowest; 0: there is none. */
 VXD_HD uint32_t vxd_label_of_votes(uint64_t votes)
 {

@@ -52,8 +52,29 @@ static void load_depths(const struct vxd_frame_form *frame, size_t first, int n,
     }
 }
 
+/* Moves the ends of a strip's rays as the control grid does. Neighbouring pixels mostly share a cell
+ * of it. */
+static void shift_rays(const struct vxd_frame_form *frame, const float *x, const float *y,
+                       int n, struct strip *strip, struct vxd_deform_cell *cell)
+{
+    for (int i = 0; i < n; i++) {
+        float shift[3];
+
+        if (!(strip->z[i] > 0)) {
+            continue;
+        }
+        vxd_frame_shift(frame, cell, x[i], y[i], strip->z[i], shift);
+        for (int axis = 0; axis < 3; axis++) {
+            strip->from[axis][i] = vxd_frame_shifted(strip->from[axis][i], shift[axis]);
+            strip->to[axis][i] = vxd_frame_shifted(strip->to[axis][i], shift[axis]);
+            strip->from_cell[axis][i] = vxd_frame_floor(strip->from[axis][i]);
+            strip->to_cell[axis][i] = vxd_frame_floor(strip->to[axis][i]);
+        }
+    }
+}
+
 static void aim(const struct vxd_frame_form *frame, int u, int v, int n,
-                struct strip *strip)
+                struct strip *strip, struct vxd_deform_cell *cell)
 {
     float x[STRIP];
     float y[STRIP];
@@ -84,6 +105,9 @@ static void aim(const struct vxd_frame_form *frame, int u, int v, int n,
             strip->from_cell[axis][i] = vxd_frame_floor(from);
             strip->to_cell[axis][i] = vxd_frame_floor(to);
         }
+    }
+    if (frame->is_deformed != 0) {
+        shift_rays(frame, x, y, n, strip, cell);
     }
 }
 
@@ -186,7 +210,7 @@ static bool same_way(const struct strip *strip, int i, int j)
 }
 
 static void touch_strip(struct touch *touch, int u, int v, int n, struct strip *strip,
-                        uint64_t recent[N_RECENT])
+                        struct vxd_deform_cell *cell, uint64_t recent[N_RECENT])
 {
     const struct vxd_touch_call *call = &touch->call;
     size_t first = (size_t)v * (size_t)call->frame.camera.width + (size_t)u;
@@ -195,7 +219,7 @@ static void touch_strip(struct touch *touch, int u, int v, int n, struct strip *
 
     load_depths(&call->frame, first, n, strip->z);
     memcpy(call->depth + 1 + first, strip->z, (size_t)n * sizeof(float));
-    aim(&call->frame, u, v, n, strip);
+    aim(&call->frame, u, v, n, strip, cell);
     for (int i = 0; i < n; i++) {
         if (strip->z[i] > 0 && (last < 0 || !same_way(strip, i, last))) {
             bool is_inside = touch_ray(touch, strip, i, recent);
@@ -214,13 +238,14 @@ static void touch_piece(void *args, size_t begin, size_t end)
     struct touch *touch = args;
     int width = touch->call.frame.camera.width;
     struct strip strip;
+    struct vxd_deform_cell cell = {.is_loaded = 0};
     uint64_t recent[N_RECENT];
 
     memset(recent, 0xff, sizeof recent);
     for (size_t v = begin; v < end; v++) {
         for (int u = 0; u < width; u += STRIP) {
             touch_strip(touch, u, (int)v, width - u < STRIP ? width - u : STRIP, &strip,
-                        recent);
+                        &cell, recent);
         }
     }
 }

@@ -17,6 +17,7 @@ static __global__ void __launch_bounds__(N_THREADS)
 {
     size_t i = (size_t)blockIdx.x * N_THREADS + threadIdx.x;
     const uint8_t *record;
+    double exact[3];
     float position[3];
     float origin[3];
 
@@ -24,11 +25,14 @@ static __global__ void __launch_bounds__(N_THREADS)
         return;
     }
     record = (const uint8_t *)cloud.data + i * cloud.point_step;
-    vxd_cloud_place(&cloud, record, position, origin);
+    vxd_cloud_place(&cloud, record, exact, position, origin);
     for (int axis = 0; axis < 3; axis++) {
         positions[3 * i + (size_t)axis] = position[axis];
         if (cloud.origins != NULL) {
             cloud.origins[3 * i + (size_t)axis] = origin[axis];
+        }
+        if (cloud.exact != NULL) {
+            cloud.exact[3 * i + (size_t)axis] = exact[axis];
         }
     }
     for (int c = 0; c < cloud.n_channels; c++) {

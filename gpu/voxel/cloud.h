@@ -64,7 +64,8 @@ struct vxd_cloud {
     struct vxd_channel channels[VXD_MAX_CHANNELS];
     struct vxd_cloud_motion motion; /* moving: in place of rotation and translation */
     float
-        *origins; /* n x 3, device memory: where the sensor was at each point; or NULL */
+        *origins;  /* n x 3, device memory: where the sensor was at each point; or NULL */
+    double *exact; /* n x 3, device memory: positions before they are rounded; or NULL */
 };
 
 /* Makes a cloud's motion from the rotations at its begin and end (unit quaternions x, y, z, w),

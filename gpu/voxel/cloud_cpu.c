@@ -72,17 +72,21 @@ static void decode_positions(const struct vxd_cloud *cloud, const uint8_t *recor
     }
 }
 
-/* The same point by point, where each has a pose of its own, or its origin is asked for. */
+/* The same point by point, where each has a pose of its own, or more than this is asked for. */
 static void decode_moving(const struct vxd_cloud *cloud, size_t first,
                           const uint8_t *records, size_t n, float *positions)
 {
     for (size_t i = 0; i < n; i++) {
         float origin[3];
+        double exact[3];
 
-        vxd_cloud_place(cloud, records + i * cloud->point_step, positions + 3 * i,
+        vxd_cloud_place(cloud, records + i * cloud->point_step, exact, positions + 3 * i,
                         origin);
         for (size_t axis = 0; axis < 3 && cloud->origins != NULL; axis++) {
             cloud->origins[3 * (first + i) + axis] = origin[axis];
+        }
+        for (size_t axis = 0; axis < 3 && cloud->exact != NULL; axis++) {
+            cloud->exact[3 * (first + i) + axis] = exact[axis];
         }
     }
 }
@@ -127,7 +131,7 @@ static void decode_piece(void *args, size_t begin, size_t end)
         const uint8_t *records = (const uint8_t *)cloud->data + i * cloud->point_step;
         float *positions = decode->positions + 3 * i;
 
-        if (cloud->motion.is_moving || cloud->origins != NULL) {
+        if (cloud->motion.is_moving || cloud->origins != NULL || cloud->exact != NULL) {
             decode_moving(cloud, i, records, n, positions);
         } else {
             decode_positions(cloud, records, n, positions);

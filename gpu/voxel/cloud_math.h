@@ -189,10 +189,10 @@ VXD_HD void vxd_cloud_pose_at(const struct vxd_cloud *cloud, double time,
     }
 }
 
-/* Position and origin of a record by a pose. */
+/* Position, not rounded yet, and origin of a record by a pose. */
 VXD_HD void vxd_cloud_apply(const struct vxd_cloud *cloud, const uint8_t *record,
                             const double rotation[9], const double translation[3],
-                            float position[3], float origin[3])
+                            double position[3], float origin[3])
 {
     double x = vxd_field_value(&cloud->position[0], record);
     double y = vxd_field_value(&cloud->position[1], record);
@@ -204,34 +204,38 @@ VXD_HD void vxd_cloud_apply(const struct vxd_cloud *cloud, const uint8_t *record
 
         sum = vxd_addd(sum, vxd_muld(r[1], y));
         sum = vxd_addd(sum, vxd_muld(r[2], z));
-        position[axis] = vxd_round_to_float(vxd_addd(sum, translation[axis]));
+        position[axis] = vxd_addd(sum, translation[axis]);
         origin[axis] = vxd_round_to_float(translation[axis]);
     }
 }
 
-/* Transformed position of a record, and where the sensor was at its time. */
+/* Transformed position of a record, in double and rounded, and where the sensor was at its time. */
 VXD_HD void vxd_cloud_place(const struct vxd_cloud *cloud, const uint8_t *record,
-                            float position[3], float origin[3])
+                            double exact[3], float position[3], float origin[3])
 {
     double rotation[9];
     double translation[3];
 
     if (!cloud->motion.is_moving) {
-        vxd_cloud_apply(cloud, record, cloud->rotation, cloud->translation, position,
+        vxd_cloud_apply(cloud, record, cloud->rotation, cloud->translation, exact,
                         origin);
-        return;
+    } else {
+        vxd_cloud_pose_at(cloud, vxd_field_value(&cloud->motion.time, record), rotation,
+                          translation);
+        vxd_cloud_apply(cloud, record, rotation, translation, exact, origin);
     }
-    vxd_cloud_pose_at(cloud, vxd_field_value(&cloud->motion.time, record), rotation,
-                      translation);
-    vxd_cloud_apply(cloud, record, rotation, translation, position, origin);
+    for (int axis = 0; axis < 3; axis++) {
+        position[axis] = vxd_round_to_float(exact[axis]);
+    }
 }
 
 VXD_HD void vxd_cloud_position(const struct vxd_cloud *cloud, const uint8_t *record,
                                float position[3])
 {
+    double exact[3];
     float origin[3];
 
-    vxd_cloud_place(cloud, record, position, origin);
+    vxd_cloud_place(cloud, record, exact, position, origin);
 }
 
 /* A component of the position as a feature. With scale 0 or 1 and bias 0 its bits

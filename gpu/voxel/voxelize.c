@@ -60,9 +60,11 @@ static enum vxd_status check_args(const struct vxd_voxelize_args *args,
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "n_batch",
                         "%d samples, must be 1 to %d", args->n_batch, VXD_MAX_BATCH);
     }
-    if (args->rule != VXD_RULE_SPCONV && args->rule != VXD_RULE_MINKOWSKI) {
+    if (args->rule != VXD_RULE_SPCONV && args->rule != VXD_RULE_MINKOWSKI &&
+        args->rule != VXD_RULE_DOUBLE) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "rule",
-                        "%d is no rule; 0 is SPCONV, 1 MINKOWSKI", (int)args->rule);
+                        "%d is no rule; 0 is SPCONV, 1 MINKOWSKI, 2 DOUBLE",
+                        (int)args->rule);
     }
     if (args->order != VXD_ORDER_MORTON && args->order != VXD_ORDER_FIRST_POINT) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "order",
@@ -78,6 +80,10 @@ static enum vxd_status check_arrays(const struct vxd_voxelize_args *args,
 
     if (args->n_points > 0 && args->positions == NULL) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "positions", "missing");
+    }
+    if (args->n_points > 0 && args->rule == VXD_RULE_DOUBLE && args->exact == NULL) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "exact",
+                        "missing, which the rule DOUBLE reads");
     }
     if (args->n_points > 0 && args->n_channels > 0 && args->features == NULL) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "features",

@@ -35,7 +35,7 @@ static void axis_bounds(const struct vxd_voxel_lattice *lattice, int axis,
     if (lattice->rule == VXD_RULE_SPCONV) {
         lo = 0.0f;
         hi = (float)(lattice->grid[axis] - 1);
-    } else if (lattice->has_range) {
+    } else if (lattice->has_range && lattice->rule == VXD_RULE_MINKOWSKI) {
         lo = fmaxf(lo, floorf(vxd_divf(lattice->lo[axis], lattice->size[axis])));
         hi = fminf(hi, floorf(vxd_divf(lattice->hi[axis], lattice->size[axis])));
     }
@@ -145,6 +145,7 @@ struct key_args {
     struct vxd_voxel_lattice lattice;
     struct vxd_key_code code;
     const float *positions;
+    const double *exact; /* DOUBLE only */
     const uint32_t *batch_starts;
     uint32_t n_points;
     int n_batch;
@@ -196,14 +197,22 @@ static __global__ void __launch_bounds__(N_THREADS)
     uint32_t sample = 0;
 
     if (i < args.n_points) {
-        const float *p = args.positions + 3 * (size_t)i;
-        float position[3] = {p[0], p[1], p[2]};
         uint64_t key = 0;
         uint64_t key_sample;
         int32_t c[3];
 
         sample = (uint32_t)vxd_voxel_sample(args.batch_starts, args.n_batch, i);
-        point_class = vxd_voxel_coord(&args.lattice, position, c);
+        if (args.lattice.rule == VXD_RULE_DOUBLE) {
+            const double *p = args.exact + 3 * (size_t)i;
+            double exact[3] = {p[0], p[1], p[2]};
+
+            point_class = vxd_voxel_coord_exact(&args.lattice, exact, c);
+        } else {
+            const float *p = args.positions + 3 * (size_t)i;
+            float position[3] = {p[0], p[1], p[2]};
+
+            point_class = vxd_voxel_coord(&args.lattice, position, c);
+        }
         key_sample = point_class == VXD_POINT_KEPT ? sample : (uint32_t)args.n_batch;
         if (point_class == VXD_POINT_KEPT) {
             key = vxd_key_compress(&args.code, vxd_voxel_key(&args.lattice, c));
@@ -386,6 +395,7 @@ static enum vxd_status launch_keys(struct vxd_queue *queue,
     args.lattice = call->lattice;
     args.code = plan->code;
     args.positions = call->args.positions;
+    args.exact = call->args.exact;
     args.batch_starts = call->batch_starts;
     args.n_points = (uint32_t)n;
     args.n_batch = call->args.n_batch;

@@ -12,17 +12,20 @@ extern "C" {
 #define VXD_MAX_BATCH 65536
 #define VXD_COORD_BITS 21 /* signed voxel coordinates lie in [-2^20, 2^20) */
 
-/* How a position becomes a voxel coordinate. All arithmetic is in float32, each operation rounds
- * once, and the formulas are exactly those of the libraries named.
+/* How a position becomes a voxel coordinate. Each operation rounds once, to float32 but for DOUBLE,
+ * and the formulas are exactly those of the libraries named.
  *
  * SPCONV (spconv, OpenPCDet, NVIDIA's CenterPoint)  needs a range.
  *     c = floor((p - lo) / size), kept if 0 <= c < grid, grid = round((hi - lo) / size);
  *     coordinates count from the range's low corner.
  * MINKOWSKI (MinkowskiEngine, TorchSparse quantize)  signed, no range needed.
- *     c = floor(p / size); with a range, points outside lo <= p < hi are dropped first. */
+ *     c = floor(p / size); with a range, points outside lo <= p < hi are dropped first.
+ * DOUBLE (Open3D's voxel_down_sample)  as MINKOWSKI, in float64, of positions that were not
+ *     rounded: points near a border fall where float64 has them. */
 enum vxd_voxel_rule {
     VXD_RULE_SPCONV = 0,
-    VXD_RULE_MINKOWSKI = 1
+    VXD_RULE_MINKOWSKI = 1,
+    VXD_RULE_DOUBLE = 2
 };
 
 /* Order of the voxels within a sample; samples are always in ascending order. */
@@ -48,6 +51,9 @@ struct vxd_voxelize_args {
     float range_hi_m[3];
     uint32_t max_points; /* points kept a voxel, 0 = all; those with the lowest indices */
     uint32_t max_voxels; /* voxels kept a sample, 0 = all; those with the first points */
+    /* DOUBLE only: what the rule reads in place of positions and size_m, which are as above. */
+    const double *exact;    /* n x 3, metres; device memory, borrowed */
+    double exact_size_m[3]; /* > 0 and finite */
 };
 
 /* What happened to the points of one sample. The sum of the first five is the sample's

@@ -78,6 +78,50 @@ size_t vxd_voxelize_scratch_bytes_cpu(const struct vxd_queue *queue,
     return layout.total;
 }
 
+/* Computes keys of the points [begin, end) of one sample by the rule DOUBLE; kept points follow
+ * those already in `piece`. The other rules' are vectors (voxelize_keys_cpu.c). */
+static void key_exact_points(struct vxd_voxelize_run *run, size_t piece_begin,
+                             size_t begin, size_t end, struct vxd_voxel_totals *totals,
+                             struct vxd_key_piece *piece)
+{
+    const struct vxd_voxel_lattice *lattice = &run->call->lattice;
+    const double *exact = run->call->args.exact;
+    int32_t *inverse = run->call->out.inverse;
+    uint64_t *keys = run->keys + piece_begin;
+    uint32_t *indices = run->indices + piece_begin;
+    uint32_t n_kept = piece->n_kept;
+    uint32_t n_non_finite = 0;
+    int32_t sign = 0;
+    uint32_t magnitude = 0;
+
+    for (size_t i = begin; i < end; i++) {
+        int32_t c[3] = {0, 0, 0};
+        enum vxd_point_class point_class =
+            vxd_voxel_coord_exact(lattice, exact + 3 * i, c);
+
+        if (point_class == VXD_POINT_KEPT) {
+            sign |= c[0] | c[1] | c[2];
+            magnitude |= (uint32_t)(c[0] < 0 ? ~c[0] : c[0]) |
+                         (uint32_t)(c[1] < 0 ? ~c[1] : c[1]) |
+                         (uint32_t)(c[2] < 0 ? ~c[2] : c[2]);
+            keys[n_kept] = vxd_voxel_key(lattice, c);
+            indices[n_kept] = (uint32_t)i;
+            n_kept++;
+            continue;
+        }
+        n_non_finite += point_class == VXD_POINT_NON_FINITE ? 1 : 0;
+        if (inverse != NULL) {
+            inverse[i] = -1;
+        }
+    }
+    vxd_count_add(&totals->n_non_finite, n_non_finite);
+    vxd_count_add(&totals->n_out_of_range,
+                  (uint32_t)(end - begin) - (n_kept - piece->n_kept) - n_non_finite);
+    piece->n_kept = n_kept;
+    piece->magnitude |= magnitude;
+    piece->has_negative = piece->has_negative || sign < 0;
+}
+
 static void key_piece(void *args, size_t begin, size_t end)
 {
     struct vxd_voxelize_run *run = args;
@@ -92,7 +136,11 @@ static void key_piece(void *args, size_t begin, size_t end)
         if (stop > i) {
             struct vxd_voxel_totals *totals = &run->call->out.totals[sample];
 
-            vxd_voxelize_keys(run, begin, i, stop, totals, piece);
+            if (run->call->args.rule == VXD_RULE_DOUBLE) {
+                key_exact_points(run, begin, i, stop, totals, piece);
+            } else {
+                vxd_voxelize_keys(run, begin, i, stop, totals, piece);
+            }
             i = stop;
         }
     }

@@ -18,6 +18,12 @@ static enum vxd_status check_geometry(const struct vxd_voxelize_args *args,
                             "axis %c: %g m; must be > 0 and finite", "xyz"[axis],
                             (double)size);
         }
+        if (args->rule == VXD_RULE_DOUBLE &&
+            (!isfinite(args->exact_size_m[axis]) || !(args->exact_size_m[axis] > 0.0))) {
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, "exact_size_m",
+                            "axis %c: %g m; must be > 0 and finite", "xyz"[axis],
+                            args -> exact_size_m[axis]);
+        }
         if (args->has_range && (!isfinite(lo) || !isfinite(hi) || !(lo < hi))) {
             return vxd_fail(err, VXD_INVALID_ARGUMENT, "range",
                             "axis %c: %g to %g m; must be finite and low < high",
@@ -96,6 +102,8 @@ enum vxd_status vxd_voxel_lattice_init(const struct vxd_voxelize_args *args,
         lattice.size[axis] = args->size_m[axis];
         lattice.lo[axis] = args->has_range ? args->range_lo_m[axis] : 0.0f;
         lattice.hi[axis] = args->has_range ? args->range_hi_m[axis] : 0.0f;
+        lattice.exact_size[axis] =
+            args->rule == VXD_RULE_DOUBLE ? args->exact_size_m[axis] : 0.0;
     }
     if (args->rule == VXD_RULE_SPCONV) {
         uint32_t largest = 1;
@@ -108,7 +116,7 @@ enum vxd_status vxd_voxel_lattice_init(const struct vxd_voxelize_args *args,
             largest |= (uint32_t)(lattice.grid[axis] - 1);
         }
         lattice.levels = vxd_bits_of(largest);
-    } else if (args->has_range) {
+    } else if (args->has_range && args->rule == VXD_RULE_MINKOWSKI) {
         narrow_minkowski(&lattice);
     } else {
         lattice.bias = (int32_t)1 << (VXD_COORD_BITS - 1);

@@ -28,9 +28,10 @@ struct vxd_voxel_lattice {
     float size[3];
     float lo[3];
     float hi[3];
-    int32_t grid[3]; /* SPCONV only */
-    int32_t bias;    /* added to every coordinate before packing */
-    int levels;      /* bits an axis, 1 to 21; a key has 3 * levels bits */
+    double exact_size[3]; /* DOUBLE only */
+    int32_t grid[3];      /* SPCONV only */
+    int32_t bias;         /* added to every coordinate before packing */
+    int levels;           /* bits an axis, 1 to 21; a key has 3 * levels bits */
 };
 
 /* What decides the cell of a position along one axis. */
@@ -94,6 +95,30 @@ VXD_HD enum vxd_point_class vxd_voxel_coord(const struct vxd_voxel_lattice *latt
             continue;
         }
         c[i] = (int32_t)q;
+    }
+    return point_class;
+}
+
+/* The same by the rule DOUBLE. */
+VXD_HD enum vxd_point_class vxd_voxel_coord_exact(const struct vxd_voxel_lattice *lattice,
+                                                  const double p[3], int32_t c[3])
+{
+    enum vxd_point_class point_class = VXD_POINT_KEPT;
+
+    for (int axis = 0; axis < 3; axis++) {
+        double q;
+
+        if (!isfinite(p[axis])) {
+            return VXD_POINT_NON_FINITE;
+        }
+        q = floor(vxd_divd(p[axis], lattice->exact_size[axis]));
+        if (!(q >= -1048576.0 && q < 1048576.0) ||
+            (lattice->has_range && !(p[axis] >= (double)lattice->lo[axis] &&
+                                     p[axis] < (double)lattice->hi[axis]))) {
+            point_class = VXD_POINT_OUT_OF_RANGE;
+            continue;
+        }
+        c[axis] = (int32_t)q;
     }
     return point_class;
 }

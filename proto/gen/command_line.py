@@ -479,6 +479,8 @@ class CommandLine:
             ]
         if f.is_message and f.message_of.name == "Vec3":
             return [f'ctl_json_member_vec3(stdout, {first}, "{member}", {source});']
+        if f.is_message and f.message_of.name == "Pose":
+            return [f'ctl_json_member_pose(stdout, {first}, "{member}", &{source});']
         if f.is_message and f.is_repeated:
             inner = self.json_lines(f.message_of, f"{source}[i].", True)
             count = f"{source.removesuffix(member)}n_{member}"
@@ -522,13 +524,35 @@ class CommandLine:
             found.append((head, self.schema.messages[name]))
         return found
 
-    def result_heads(self) -> list[tuple[str, list[str]]]:
+    def result_value(self, method: str, member: str, first: str) -> list[str]:
+        """Prints a member of a result, an enum by its word; one that the reply does not have, as the
+        number of rows, is a count."""
+        methods = self.schema.methods_of(self.noun)
+        response = next((m.response for m in methods if m.name == method), None)
+        if response is None or not response.has(member):
+            kind = "number" if member.endswith("_ms") else "count"
+            return [f'ctl_json_member_{kind}(stdout, {first}, "{member}", r->{member});']
+        f = response.field(member)
+        if f.is_enum and f.enum_of.name != "DType":
+            names = ", ".join(f'"{n}"' for n in self.choices(f.enum_of))
+            return [
+                "{",
+                f"static const char *const names[] = {{{names}}};",
+                "",
+                f'ctl_json_member_choice(stdout, {first}, "{member}", names, '
+                f"sizeof names / sizeof names[0], (size_t)r->{member});",
+                "}",
+            ]
+        comma = ", " if first == "false" else ""
+        return self.json_value(f, None, member, f"r->{member}", first, comma)
+
+    def result_heads(self) -> list[tuple[str, str, list[str]]]:
         found = []
         for command in self.face["commands"]:
             if "json" in command:
                 struct = self.c["methods"][command["method"]]["result"]
                 head = f"void ctl_{self.noun}_{command['name']}_json(const struct {struct} *r)"
-                found.append((head, command["json"]))
+                found.append((head, command["method"], command["json"]))
         return found
 
     def emit_json(self) -> str:
@@ -540,12 +564,10 @@ class CommandLine:
                 + "\n".join(lines)
                 + "\n(void)fputc('}', stdout);\n}\n"
             )
-        for head, members in self.result_heads():
-            lines = [
-                f"ctl_json_member_{'number' if m.endswith('_ms') else 'count'}"
-                f'(stdout, {"true" if i == 0 else "false"}, "{m}", r->{m});'
-                for i, m in enumerate(members)
-            ]
+        for head, method, members in self.result_heads():
+            lines = []
+            for i, m in enumerate(members):
+                lines += self.result_value(method, m, "true" if i == 0 else "false")
             out.append(
                 f"{head}\n{{\n(void)fputc('{{', stdout);\n"
                 + "\n".join(lines)
@@ -566,7 +588,11 @@ class CommandLine:
         ]
         requests = [f"{self.request_head(name, struct)};" for name, struct, _ in self.requests()]
         json = [f"{head};" for head, _ in self.record_heads()]
-        json += [f"{head};" for head, _ in self.result_heads()]
+        json += [f"{head};" for head, _, _ in self.result_heads()]
+        # voxeld.h includes no header that needs another noun's before it.
+        headers = [self.c["header"]] if self.c.get("includes") else []
+        headers += [f"client/c/include/voxeld_{name}.h" for name in self.c.get("parts", {})]
+        parts = "".join(f'#include "{name}"\n' for name in headers)
         guard = f"VXD_CLIENT_VOXELCTL_GENERATED_{upper}_ARGS_H"
         what = f"Options and manuals of voxelctl {noun}, requests from them, and JSON."
         return formatted(
@@ -574,7 +600,7 @@ class CommandLine:
             + f"""#ifndef {guard}
 #define {guard}
 
-#include "client/voxelctl/cli/cli.h"
+{parts}#include "client/voxelctl/cli/cli.h"
 
 /* Each subcommand takes some of these options. */
 enum ctl_{noun}_option {{

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from c_client import formatted
 from model import Field, Message, Method, Schema, Types, fail, snake
 
-NOUNS = ("map", "scene", "network", "volume", "file", "backup")
+NOUNS = ("map", "scene", "network", "volume", "odometry", "posegraph", "file", "backup")
 # Strings of requests that name no object of the server.
 NOT_OBJECTS = {
     "expect_digest", "features", "field", "frame_id", "image", "label_name", "level",

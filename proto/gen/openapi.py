@@ -26,6 +26,7 @@ Json = dict[str, Any]
 PROTOBUF = "application/x-protobuf"
 SAFETENSORS = "application/x-safetensors"
 FORMATS = ["pcd", "ply", "npy", "npz", "las", "kitti", "nuscenes"]
+FORMATS_OF = {"scene_import_mesh": ["ply", "obj"]}
 # gRPC's codes -> HTTP's, as common.proto has them.
 STATUS = {
     "INVALID_ARGUMENT": 400,
@@ -244,7 +245,8 @@ class OpenApi:
         if method.option.query:
             for key in method.option.query:
                 what = "of a scan file as the body" if key == "format" else "beside a scan file"
-                known = {"type": "string", "enum": FORMATS} if key == "format" else {}
+                formats = FORMATS_OF.get(method.name, FORMATS)
+                known = {"type": "string", "enum": formats} if key == "format" else {}
                 made["parameters"].append(
                     {
                         "name": key,

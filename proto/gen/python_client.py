@@ -98,6 +98,10 @@ def own_comment(schema: Schema, f: Field) -> str:
     return f.comment
 
 
+def plural(noun: str) -> str:
+    return noun.removesuffix("y") + "ies" if noun.endswith("y") else noun + "s"
+
+
 @dataclass
 class Parameter:
     """One argument of a method: the field it fills, and where that is."""
@@ -277,7 +281,9 @@ class PythonClient:
         if face.get("parts"):
             lines += ["", *(f"    {part}" for part in face["parts"])]
         has_arrays = any(f.is_tensor or f.is_rows for f, _ in self.members(message))
-        decorator = "@dataclasses.dataclass(frozen=True" + (", eq=False)" if has_arrays else ")")
+        decorator = "@dataclasses.dataclass(frozen=True)"
+        if has_arrays:
+            decorator = "@shown\n@dataclasses.dataclass(frozen=True, eq=False)"
         return "\n".join([decorator, f"class {name}:", *lines])
 
     def emit_reader(self, message: Message) -> str:
@@ -334,7 +340,7 @@ class PythonClient:
         blocks += [self.emit_reader(m) for m in messages]
         blocks += [self.emit_writer(m) for m in messages if m.name in in_requests]
         head = HEAD.format(
-            schema=self.source, noun=self.noun, doc=f"What calls on {self.noun}s give."
+            schema=self.source, noun=self.noun, doc=f"What calls on {plural(self.noun)} give."
         )
         code = ("\n".join(enums) + "\n\n\n" if enums else "") + "\n\n\n".join(blocks) + "\n"
         return head + self.record_imports(code) + code
@@ -351,6 +357,8 @@ class PythonClient:
         imports += f"from .. import {', '.join(ours)}\n" if ours else ""
         if re.search(r"\bDType\b", code):
             imports += "from ..cloud import DType\n"
+        if "@shown" in code:
+            imports += "from ..shown import shown\n"
         return f"{imports.rstrip()}\n\n" + ("" if self.face["choices"] else "\n")
 
     # Methods ----------------------------------------------------------------------------------
@@ -443,11 +451,14 @@ class PythonClient:
         before, parts = [], []
         if of_noun:
             values[""]["name"] = "self.name"
+        one = sum(p.field.is_tensor for p in parameters) == 1
         for p in parameters:
             if p.field.is_tensor:
                 made = self.face["convert"].get(p.field.path, f'exchange.int32s({{}}, "{p.name}")')
-                before.append(f"array = {made.format(p.name)}")
-                parts.append(f'*exchange.tensor("{p.name}", message, array)')
+                array = "array" if one else f"{p.name}_array"
+                given = f"None if {p.name} is None else " if p.default == "None" else ""
+                before.append(f"{array} = {given}{made.format(p.name)}")
+                parts.append(f'*exchange.tensor("{p.name}", message, {array})')
             elif p.field.is_rows:
                 given = f"{p.name} or {{}}" if p.default == "None" else p.name
                 parts.append(f"*self._rows(message, {given})")
@@ -464,7 +475,9 @@ class PythonClient:
                 before += self.construct(owner, kind, inner)
                 values[""][owner] = owner
         lines = [*before, *self.construct("message", method.request.name, values[""])]
-        if parts:
+        if len(", ".join(parts)) + 16 > WIDTH:
+            lines += ["parts = [", *(f"    {part}," for part in parts), "]"]
+        elif parts:
             lines.append(f"parts = [{', '.join(parts)}]")
         return lines
 
@@ -495,6 +508,9 @@ class PythonClient:
             sends = any(f.is_tensor for f in method.request.fields)
             first = next((f for f in method.response.fields if f.is_tensor), None)
             n = "len(array)" if own_rows else "0"
+            tensors = [p for p in parameters if p.field.is_tensor]
+            if len(tensors) > 1:  # of which one has n rows
+                n = next(f"len({p.name}_array)" for p in tensors if p.field.shape[:1] == ["n"])
             if not sends and first is not None and first.shape[:1] == ["n"]:
                 n = f'reply.n_rows("{first.name}")'
             arguments = (
@@ -581,7 +597,7 @@ class PythonClient:
         faces = [f for f in self.face["methods"] if f["name"].startswith(f"{owner}.")]
         blocks = [self.emit_method(face) for face in faces]
         text = "\n\n\n".join(blocks) + "\n"
-        what = f"Methods of {owner}" + (f" on {self.noun}s" if owner == "Client" else "")
+        what = f"Methods of {owner}" + (f" on {plural(self.noun)}" if owner == "Client" else "")
         head = HEAD.format(schema=self.source, noun=self.noun, doc=f"{what}, a function each.")
         code = re.sub(r'""".*?"""', "", text, flags=re.DOTALL)
         classes = [r["class"] for r in self.records.values()]
@@ -604,7 +620,7 @@ class PythonClient:
         if owner == "Client":
             imports += "from ..calls import Calls\n"
             if re.search(rf"\b{noun}\(self", text):
-                imports += f"from ..{self.noun}s import {noun}\n"
+                imports += f"from ..{plural(self.noun)} import {noun}\n"
         ordered = sorted(used, key=lambda n: (not n.isupper(), n.islower(), n))
         imports += f"from .{self.noun}_records import (\n"
         imports += "".join(f"    {n},\n" for n in ordered) + ")\n"

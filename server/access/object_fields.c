@@ -37,6 +37,7 @@ const struct vxd_object_field vxd_request_objects[] = {
     OBJECT(scene_edit_request, 1, 0, 0, SCENE),                  /* name */
     OBJECT(scene_integrate_request, 1, 0, 0, SCENE),             /* name */
     OBJECT(scene_integrate_request, 6, 0, 0, NETWORK),           /* network */
+    OBJECT(scene_integrate_request, 21, 0, 0, ODOMETRY),         /* odometry */
     OBJECT(scene_values_request, 1, 0, 0, SCENE),                /* name */
     OBJECT(scene_cast_rays_request, 1, 0, 0, SCENE),             /* name */
     OBJECT(scene_nearest_request, 1, 0, 0, SCENE),               /* name */
@@ -56,6 +57,7 @@ const struct vxd_object_field vxd_request_objects[] = {
     OBJECT(volume_drop_request, 1, 0, 0, VOLUME),                /* name */
     OBJECT(volume_get_request, 1, 0, 0, VOLUME),                 /* name */
     OBJECT(volume_integrate_request, 1, 0, 0, VOLUME),           /* name */
+    OBJECT(volume_integrate_request, 18, 0, 0, MAP),             /* deform */
     OBJECT(volume_cast_rays_request, 1, 0, 0, VOLUME),           /* name */
     OBJECT(volume_extract_request, 1, 0, 0, VOLUME),             /* name */
     OBJECT(volume_clear_request, 1, 0, 0, VOLUME),               /* name */
@@ -64,7 +66,41 @@ const struct vxd_object_field vxd_request_objects[] = {
     OBJECT(volume_decay_request, 1, 0, 0, VOLUME),               /* name */
     OBJECT(volume_track_and_integrate_request, 1, 0, 0, VOLUME), /* name */
     OBJECT(volume_track_request, 1, 0, 0, VOLUME),               /* name */
+    OBJECT(volume_distance_request, 1, 0, 0, VOLUME),            /* name */
+    OBJECT(slac_optimize_request, 1, 0, 0, MAP),                 /* name */
+    OBJECT(slac_optimize_request, 2, 0, 0, VOLUME),              /* volumes */
+    OBJECT(slac_progress_request, 1, 0, 0, MAP),                 /* name */
+    OBJECT(slac_cancel_request, 1, 0, 0, MAP),                   /* name */
+    OBJECT(slac_apply_request, 1, 0, 0, MAP),                    /* name */
+    OBJECT(slac_deform_volume_request, 1, 0, 0, MAP),            /* name */
+    OBJECT(slac_deform_volume_request, 2, 0, 0, VOLUME),         /* volume */
+    OBJECT(slac_deform_volume_request, 3, 0, 0, VOLUME),         /* to */
     OBJECT(volume_integrate_points_request, 1, 0, 0, VOLUME),    /* name */
+    OBJECT(volume_integrate_points_request, 21, 0, 0, ODOMETRY), /* odometry */
+    OBJECT(volume_stamp_request, 1, 0, 0, VOLUME),               /* name */
+    OBJECT(volume_stamp_request, 2, 0, 0, SCENE),                /* scene */
+    OBJECT(volume_import_scene_request, 1, 0, 0, VOLUME),        /* name */
+    OBJECT(volume_import_scene_request, 2, 0, 0, SCENE),         /* scene */
+    OBJECT(volume_refine_request, 1, 0, 0, VOLUME),              /* name */
+    OBJECT(volume_refine_request, 3, 0, 0, VOLUME),              /* into */
+    OBJECT(volume_refine_status_request, 1, 0, 0, VOLUME),       /* name */
+    OBJECT(volume_refine_cancel_request, 1, 0, 0, VOLUME),       /* name */
+    OBJECT(posegraph_create_request, 1, 0, 0, POSEGRAPH),        /* name */
+    OBJECT(posegraph_drop_request, 1, 0, 0, POSEGRAPH),          /* name */
+    OBJECT(posegraph_get_request, 1, 0, 0, POSEGRAPH),           /* name */
+    OBJECT(posegraph_add_request, 1, 0, 0, POSEGRAPH),           /* name */
+    OBJECT(posegraph_solve_request, 1, 0, 0, POSEGRAPH),         /* name */
+    OBJECT(posegraph_optimize_request, 1, 0, 0, POSEGRAPH),      /* name */
+    OBJECT(posegraph_read_request, 1, 0, 0, POSEGRAPH),          /* name */
+    OBJECT(posegraph_add_keyframe_request, 1, 0, 0, POSEGRAPH),  /* name */
+    OBJECT(posegraph_add_keyframe_request, 5, 0, 0, NETWORK),    /* network */
+    OBJECT(posegraph_relocalize_request, 1, 0, 0, POSEGRAPH),    /* name */
+    OBJECT(posegraph_relocalize_request, 3, 0, 0, NETWORK),      /* network */
+    OBJECT(odometry_create_request, 1, 0, 0, ODOMETRY),          /* name */
+    OBJECT(odometry_drop_request, 1, 0, 0, ODOMETRY),            /* name */
+    OBJECT(odometry_get_request, 1, 0, 0, ODOMETRY),             /* name */
+    OBJECT(odometry_reset_request, 1, 0, 0, ODOMETRY),           /* name */
+    OBJECT(odometry_register_request, 1, 0, 0, ODOMETRY),        /* name */
     OBJECT(scene_distance_request, 1, 0, 0, SCENE),              /* name */
     OBJECT(scene_collide_request, 1, 0, 0, SCENE),               /* name */
     OBJECT(scene_field_request, 1, 0, 0, SCENE),                 /* name */
@@ -73,20 +109,24 @@ const struct vxd_object_field vxd_request_objects[] = {
     OBJECT(scene_decay_request, 1, 0, 0, SCENE),                 /* name */
     OBJECT(scene_log_odds_at_request, 1, 0, 0, SCENE),           /* name */
     OBJECT(scene_render_request, 1, 0, 0, SCENE),                /* name */
+    OBJECT(scene_render_request, 31, 1, 0, SCENE),               /* others.name */
     OBJECT(scene_import_mesh_request, 1, 0, 0, SCENE),           /* name */
+    OBJECT(scene_changed_request, 1, 0, 0, SCENE),               /* name */
     OBJECT(scene_watch_request, 1, 0, 0, SCENE),                 /* name */
 };
 const size_t vxd_n_request_objects =
     sizeof vxd_request_objects / sizeof vxd_request_objects[0];
 
 const struct vxd_object_field vxd_reply_objects[] = {
-    OBJECT(backup_list_response, 1, 1, 0, BACKUP),   /* backups.name */
-    OBJECT(map_list_response, 1, 1, 0, MAP),         /* maps.name */
-    OBJECT(network_list_response, 1, 1, 0, NETWORK), /* networks.name */
-    OBJECT(network_list_response, 4, 0, 0, NETWORK), /* available */
-    OBJECT(scene_list_response, 1, 1, 0, SCENE),     /* scenes.name */
-    OBJECT(volume_list_response, 1, 1, 0, VOLUME),   /* volumes.name */
-    OBJECT(scene_watch_response, 11, 1, 0, SCENE),   /* heads.name */
-    OBJECT(scene_watch_response, 12, 0, 0, SCENE),   /* dropped */
+    OBJECT(backup_list_response, 1, 1, 0, BACKUP),       /* backups.name */
+    OBJECT(map_list_response, 1, 1, 0, MAP),             /* maps.name */
+    OBJECT(network_list_response, 1, 1, 0, NETWORK),     /* networks.name */
+    OBJECT(network_list_response, 4, 0, 0, NETWORK),     /* available */
+    OBJECT(scene_list_response, 1, 1, 0, SCENE),         /* scenes.name */
+    OBJECT(volume_list_response, 1, 1, 0, VOLUME),       /* volumes.name */
+    OBJECT(posegraph_list_response, 1, 1, 0, POSEGRAPH), /* posegraphs.name */
+    OBJECT(odometry_list_response, 1, 1, 0, ODOMETRY),   /* odometries.name */
+    OBJECT(scene_watch_response, 11, 1, 0, SCENE),       /* heads.name */
+    OBJECT(scene_watch_response, 12, 0, 0, SCENE),       /* dropped */
 };
 const size_t vxd_n_reply_objects = sizeof vxd_reply_objects / sizeof vxd_reply_objects[0];

@@ -23,8 +23,10 @@ static const struct {
     [VXD_NOUN_SCENE] = {"scene", "scenes"},
     [VXD_NOUN_NETWORK] = {"network", "networks"},
     [VXD_NOUN_VOLUME] = {"volume", "volumes"},
+    [VXD_NOUN_POSEGRAPH] = {"posegraph", "posegraphs"},
     [VXD_NOUN_FILE] = {"file", "files"},
     [VXD_NOUN_BACKUP] = {"backup", "backups"},
+    [VXD_NOUN_ODOMETRY] = {"odometry", "odometries"},
     [VXD_N_NOUNS] = {"object", "names"},
 };
 
@@ -261,11 +263,12 @@ enum vxd_status vxd_rules_read(struct vxd_rules *rules, const char *text,
     }
     VXD_TRY(read_quota(rules, key, value, &is_known, err));
     if (!is_known) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, NULL,
-                         "there is no rule %.31s=; there are names, scenes, maps, "
-                         "volumes, networks, files, backups, methods, deny, "
-                         "requests_per_s, in_flight, lane_s_per_minute, max_..., weight",
-                         key));
+        VXD_TRY(vxd_fail(
+            err, VXD_INVALID_ARGUMENT, NULL,
+            "there is no rule %.31s=; there are names, scenes, maps, "
+            "volumes, odometries, posegraphs, networks, files, backups, methods, deny, "
+            "requests_per_s, in_flight, lane_s_per_minute, max_..., weight",
+            key));
     }
 out:
     return status;

@@ -4,7 +4,8 @@
  * the tokens file, KEY=VALUE each:
  *
  *   names=team-a-,shared   prefixes of the names that it may use, of whatever noun; * = all, - = none
- *   scenes= maps= volumes= networks= files= backups=   the same for one noun, instead of names=
+ *   scenes= maps= volumes= odometries= posegraphs= networks= files= backups=   the same for one noun,
+ *                          instead of names=
  *   methods=map_*,status   the only methods that it may call; * at the end stands for any rest
  *   deny=map_drop          methods that it may not call, whatever methods= says
  *   requests_per_s= in_flight= lane_s_per_minute=      quotas of requests
@@ -27,7 +28,9 @@ enum vxd_noun {
     VXD_NOUN_VOLUME = 3,
     VXD_NOUN_FILE = 4,
     VXD_NOUN_BACKUP = 5,
-    VXD_N_NOUNS = 6
+    VXD_NOUN_POSEGRAPH = 6,
+    VXD_NOUN_ODOMETRY = 7,
+    VXD_N_NOUNS = 8
 };
 
 /* 0 = no limit. */

@@ -70,6 +70,8 @@ const struct vxd_config_entry vxd_config_entries[] = {
      NULL},
     {"limits.volume_bytes_per_token", VXD_CONFIG_UINT64, 0, MAX_BYTES,
      AT(token_volume_bytes), 0, 0, 0, NULL},
+    {"limits.posegraph_bytes", VXD_CONFIG_UINT64, 0, MAX_BYTES, AT(posegraph_bytes), 0, 0,
+     0, NULL},
     {"limits.network_bytes", VXD_CONFIG_UINT64, 0, MAX_BYTES, AT(network_bytes), 0, 0, 0,
      NULL},
     {"limits.scene_bytes", VXD_CONFIG_UINT64, 0, MAX_BYTES, AT(scene_bytes), 0, 0, 0,

@@ -60,8 +60,9 @@ struct vxd_config {
     uint64_t token_map_bytes;    /* of those of one token; 0 = as map_bytes */
     uint64_t volume_bytes;       /* of all named volumes; 0 = half of the budget */
     uint64_t token_volume_bytes; /* of those of one token; 0 = as volume_bytes */
-    uint64_t network_bytes; /* of all networks' weights; 0 = a quarter of the budget */
-    uint64_t scene_bytes;   /* of all scenes; 0 = half of the budget */
+    uint64_t posegraph_bytes; /* host memory of all pose graphs; 0 = half of the budget */
+    uint64_t network_bytes;   /* of all networks' weights; 0 = a quarter of the budget */
+    uint64_t scene_bytes;     /* of all scenes; 0 = half of the budget */
     uint64_t token_scene_bytes; /* of those that one token made; 0 = as scene_bytes */
     uint64_t archive_bytes;     /* that wait for an archive that takes nothing */
     uint64_t saved_bytes;       /* of all files of saved maps; 0 = any number */

@@ -44,10 +44,13 @@ struct vxd_registry;
 struct vxd_scenes;
 struct vxd_schedule_calls;
 struct vxd_scheduler;
+struct vxd_slac_jobs;
 struct vxd_slowlog;
 struct vxd_tls;
 struct vxd_tickets;
 struct vxd_volumes;
+struct vxd_posegraphs;
+struct vxd_odometries;
 struct vxd_watch;
 struct vxd_whys;
 
@@ -77,7 +80,10 @@ struct vxd_server {
     struct vxd_networks *networks;
     struct vxd_scenes *scenes;
     struct vxd_volumes *volumes;
+    struct vxd_posegraphs *posegraphs;
+    struct vxd_odometries *odometries;
     struct vxd_fields *fields; /* distance fields of scenes, kept between requests */
+    struct vxd_slac_jobs *slac; /* alignments that run, and the last ones */
     struct vxd_watch *watch;   /* who waits for changes of scenes */
     struct vxd_scheduler *scheduler;
     const struct vxd_schedule_calls *schedule; /* what requests ask of it; it sets this */

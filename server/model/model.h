@@ -147,8 +147,16 @@ const char *vxd_model_name(const struct vxd_model *model);
 /* Returns the SHA-256 over the SHA-256 of the config and that of the weights file, as
  * they were read. */
 const char *vxd_model_digest(const struct vxd_model *model);
-/* Returns the precision that the config recommends ("precision"), or FP32. */
-enum vxd_net_precision vxd_model_precision(const struct vxd_model *model);
+/* Beside the values of enum vxd_net_precision, which are below VXD_N_MODEL_PRECISIONS. */
+enum {
+    VXD_MODEL_ITS_PRECISION = -1,  /* what the config recommends ("precision"), or fp32 */
+    VXD_MODEL_AUTO_PRECISION = -2, /* fp16 on a GPU, fp32 on a CPU */
+    VXD_N_MODEL_PRECISIONS = 4
+};
+
+/* Returns the precision that the network has when `wished`, or one of the above, is asked for. */
+enum vxd_net_precision vxd_model_choose_precision(const struct vxd_model *model,
+                                                  int wished, enum vxd_backend backend);
 const struct vxd_net_builder *vxd_model_builder(const struct vxd_model *model);
 const struct vxd_model_input *vxd_model_input(const struct vxd_model *model);
 size_t vxd_model_n_outputs(const struct vxd_model *model);

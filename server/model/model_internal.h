@@ -18,7 +18,7 @@ enum {
 struct vxd_model {
     char name[VXD_MODEL_NAME_BYTES];
     char digest[VXD_MODEL_DIGEST_BYTES];
-    enum vxd_net_precision precision;
+    int precision; /* or VXD_MODEL_AUTO_PRECISION */
     struct vxd_net_builder *builder;
     struct vxd_model_input input;
     struct vxd_model_feature features[VXD_MAX_CHANNELS];

@@ -69,8 +69,9 @@ struct vxd_method {
      * So a write holds its lane as long as the device works for it. Reads go on meanwhile.
      * Sets request->more when another stage must follow once the queue has run this one;
      * other requests may run between stages, and the next stage may come on another lane
-     * of the same context. On the write lane they do so only where the request changes nothing
-     * and is bulk: all others run there to their end. NULL for VXD_LANE_NONE. */
+     * of the same context; with request->lane set to another kind, it does. On the write lane they
+     * do so only where the request is bulk and changes nothing, or has changed nothing yet
+     * (is_preparing): all others run there to their end. NULL for VXD_LANE_NONE. */
     enum vxd_status (*submit)(struct vxd_request *request, struct vxd_queue *queue,
                               struct vxd_err *err);
 

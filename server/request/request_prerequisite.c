@@ -77,6 +77,7 @@ enum vxd_status vxd_request_create_prerequisite(struct vxd_request *request,
     memcpy(prerequisite->peer, request->peer, sizeof prerequisite->peer);
     prerequisite->peer_uid = request->peer_uid;
     prerequisite->keep_last = request->keep_last;
+    prerequisite->began_ns = request->began_ns;
     prerequisite->received_ns = request->received_ns;
     prerequisite->deadline_ns = request->deadline_ns;
     prerequisite->max_age_ns = request->max_age_ns;

@@ -8,6 +8,7 @@
 #include "server/observe/log/log.h"
 #include "server/registry/maps/maps.h"
 #include "server/registry/scenes/scenes.h"
+#include "server/registry/odometries/odometries.h"
 #include "server/registry/volumes/volumes.h"
 #include "server/schedule/scheduler_internal.h"
 
@@ -111,7 +112,7 @@ static bool begin_request(struct vxd_request *request)
 static bool is_given_up(const struct vxd_request *request)
 {
     return vxd_scheduler_all_answered(request) &&
-           !(request->changes && request->submitted);
+           !(request->changes && request->submitted && !request->is_preparing);
 }
 
 /* Keeps the outcome for those who wait for it and for those who ask later, then answers. */
@@ -276,16 +277,19 @@ out:
     end_request(lane, request);
 }
 
-/* When the next map or volume's time is over. */
+/* When the next map, volume or odometry's time is over. */
 static int64_t next_reap_ns(const struct vxd_server *server)
 {
     int64_t map_ns = vxd_maps_next_reap_ns(server->maps);
     int64_t volume_ns = vxd_volumes_next_reap_ns(server->volumes);
 
-    return map_ns < volume_ns ? map_ns : volume_ns;
+    int64_t odometry_ns = vxd_odometries_next_reap_ns(server->odometries);
+    int64_t least_ns = map_ns < volume_ns ? map_ns : volume_ns;
+
+    return least_ns < odometry_ns ? least_ns : odometry_ns;
 }
 
-/* Drops the maps and volumes whose time was over at now_ns. The mutex is not held. */
+/* Drops the maps, volumes and odometries whose time was over at now_ns. The mutex is not held. */
 static void reap(struct vxd_lane *lane, int64_t now_ns)
 {
     struct vxd_server *server = lane->scheduler->server;
@@ -293,6 +297,7 @@ static void reap(struct vxd_lane *lane, int64_t now_ns)
     if (now_ns >= next_reap_ns(server)) {
         vxd_maps_reap(server->maps, lane->queue, now_ns);
         vxd_volumes_reap(server->volumes, lane->queue, now_ns);
+        vxd_odometries_reap(server->odometries, lane->queue, now_ns);
         (void)vxd_queue_wait(lane->queue, NULL);
     }
 }

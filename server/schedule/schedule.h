@@ -37,6 +37,21 @@ void vxd_scheduler_get_load(struct vxd_scheduler *scheduler,
 bool vxd_scheduler_explain(struct vxd_scheduler *scheduler, const char *request_id,
                            const char *token, struct vxd_why_entry *out);
 
+/* A request that waits or runs. */
+struct vxd_scheduler_entry {
+    char request_id[VXD_NAME_BYTES];
+    char client_id[VXD_NAME_BYTES];
+    char token[VXD_NAME_BYTES];
+    const char *method; /* of the method table */
+    bool is_running;
+    double total_ms, engine_ms;
+};
+
+/* Copies up to n_most of those that run, and then of those that wait in the order in which they are
+ * taken; token NULL: of any token. Returns how many. */
+size_t vxd_scheduler_list(struct vxd_scheduler *scheduler, const char *token,
+                          struct vxd_scheduler_entry *out, size_t n_most);
+
 /* Waits until every request is answered and nothing runs, at most timeout_ms; what is queued
  * or running then is answered UNAVAILABLE, and so is what is pushed later. True when all
  * finished in time. */

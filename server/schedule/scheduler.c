@@ -13,6 +13,7 @@
 #include "server/registry/maps/maps.h"
 #include "server/registry/networks/networks.h"
 #include "server/registry/scenes/scenes.h"
+#include "server/registry/odometries/odometries.h"
 #include "server/registry/volumes/volumes.h"
 #include "server/schedule/scheduler_internal.h"
 
@@ -70,8 +71,8 @@ static bool may_begin(const struct vxd_scheduler *scheduler,
     return !is_bulk_read(request) || scheduler->n_running_bulk < most;
 }
 
-/* How many bytes a request has too few, beside those of fields, maps, networks, scenes, volumes
- * and begun requests. */
+/* How many bytes a request has too few, beside those of fields, maps, networks, scenes, volumes,
+ * odometries and begun requests. */
 static uint64_t missing_bytes(const struct vxd_scheduler *scheduler,
                               const struct vxd_request *request)
 {
@@ -80,6 +81,7 @@ static uint64_t missing_bytes(const struct vxd_scheduler *scheduler,
     struct vxd_networks_usage networks;
     struct vxd_scenes_usage scenes;
     struct vxd_volumes_usage volumes;
+    struct vxd_odometries_usage odometries;
     uint64_t taken;
 
     vxd_fields_get_usage(scheduler->server->fields, &fields);
@@ -87,8 +89,9 @@ static uint64_t missing_bytes(const struct vxd_scheduler *scheduler,
     vxd_networks_get_usage(scheduler->server->networks, &networks);
     vxd_scenes_get_usage(scheduler->server->scenes, &scenes);
     vxd_volumes_get_usage(scheduler->server->volumes, &volumes);
+    vxd_odometries_get_usage(scheduler->server->odometries, &odometries);
     taken = scheduler->begun_bytes + fields.n_bytes + maps.n_bytes + networks.n_bytes +
-            scenes.n_bytes + volumes.n_bytes + request->cost_bytes;
+            scenes.n_bytes + volumes.n_bytes + odometries.n_bytes + request->cost_bytes;
     return taken > scheduler->memory_bytes ? taken - scheduler->memory_bytes : 0;
 }
 
@@ -117,13 +120,15 @@ static bool free_memory_for(struct vxd_lane *lane, const struct vxd_request *req
 }
 
 /* What comes before all turns: what ends soon since it has begun, and what was answered, which only
- * has memory to give back. */
+ * has memory to give back. A change whose steps run on a read lane takes turns there. */
 static bool is_first(const struct vxd_request *request)
 {
     bool ends_soon = !request->bulk && !request->is_waiting;
 
-    return request->submitted &&
-           (ends_soon || request->changes || atomic_load(&request->answered) != 0);
+    return request->submitted && (ends_soon ||
+                                  (request->changes && request->lane == VXD_LANE_WRITE &&
+                                   !request->is_preparing) ||
+                                  atomic_load(&request->answered) != 0);
 }
 
 static struct vxd_request *find_next(const struct vxd_lane *lane, bool only_begun,
@@ -186,11 +191,13 @@ void vxd_scheduler_wake_lanes(struct vxd_scheduler *scheduler)
     }
 }
 
+/* Its lane may be another one when it ends. */
 void vxd_scheduler_count_begun(struct vxd_scheduler *scheduler,
-                               const struct vxd_request *request)
+                               struct vxd_request *request)
 {
+    request->counts_as_bulk = is_bulk_read(request);
     scheduler->n_running++;
-    scheduler->n_running_bulk += is_bulk_read(request) ? 1 : 0;
+    scheduler->n_running_bulk += request->counts_as_bulk ? 1 : 0;
     scheduler->begun_bytes += request->cost_bytes;
 }
 
@@ -198,7 +205,7 @@ void vxd_scheduler_count_ended(struct vxd_scheduler *scheduler,
                                const struct vxd_request *request)
 {
     scheduler->n_running--;
-    scheduler->n_running_bulk -= is_bulk_read(request) ? 1 : 0;
+    scheduler->n_running_bulk -= request->counts_as_bulk ? 1 : 0;
     scheduler->begun_bytes -= request->cost_bytes;
 }
 
@@ -256,7 +263,8 @@ void vxd_scheduler_requeue(struct vxd_lane *lane, struct vxd_request *request)
     /* Lanes with nothing but requests that wait for others are idle in between. */
     request->ready_ns = request->is_waiting ? request->ran_ns + RETRY_NS : 0;
     scheduler->n_queued += request->is_waiting && !request->method->waits_apart ? 1 : 0;
-    if (lane->kind == VXD_LANE_WRITE && (request->changes || !request->bulk)) {
+    if (lane->kind == VXD_LANE_WRITE &&
+        ((request->changes && !request->is_preparing) || !request->bulk)) {
         request->next = scheduler->first;
         request->queued = true;
         scheduler->first = request;
@@ -265,6 +273,14 @@ void vxd_scheduler_requeue(struct vxd_lane *lane, struct vxd_request *request)
         }
     } else {
         append(scheduler, request);
+    }
+    if (request->lane != lane->kind) {
+        /* It goes on with lanes of another kind, which may sleep. */
+        if (!request->counts_as_bulk && is_bulk_read(request)) {
+            request->counts_as_bulk = true;
+            scheduler->n_running_bulk++;
+        }
+        wake_lane(scheduler, request);
     }
     (void)pthread_mutex_unlock(&scheduler->mutex);
 }
@@ -537,10 +553,13 @@ static void expire(void *context, struct vxd_request *request)
     struct vxd_err err = {0};
 
     if (late) {
-        (void)vxd_fail(&err, VXD_DEADLINE_EXCEEDED, NULL, "not done within %.0f ms (%s)",
+        (void)vxd_fail(&err, VXD_DEADLINE_EXCEEDED, NULL,
+                       "not done within %.0f ms (%s); header.timeout_ms, which is "
+                       "X-Voxeld-Timeout-Ms over HTTP, may be up to %u",
                        (double)(request->deadline_ns - request->received_ns) / 1e6,
                        atomic_load(&request->started_ns) != 0 ? "it was running"
-                                                              : "it had not begun");
+                                                              : "it had not begun",
+                       atomic_load(&request->server->limits.max_timeout_ms));
         (void)vxd_request_answer(request, &err, NULL);
     } else if (waiting) {
         (void)vxd_scheduler_check_age(request, &err);

@@ -123,7 +123,7 @@ void vxd_scheduler_end(struct vxd_lane *lane, struct vxd_request *request);
 
 /* Count a request that begins, or ends, among those that run. The mutex is held. */
 void vxd_scheduler_count_begun(struct vxd_scheduler *scheduler,
-                               const struct vxd_request *request);
+                               struct vxd_request *request);
 void vxd_scheduler_count_ended(struct vxd_scheduler *scheduler,
                                const struct vxd_request *request);
 

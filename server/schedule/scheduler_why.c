@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Who is ahead of a request. */
+/* Who is ahead of a request, and what waits and runs. */
 #include <string.h>
 
 #include "proto/base/clock.h"
@@ -111,4 +111,50 @@ bool vxd_scheduler_explain(struct vxd_scheduler *scheduler, const char *request_
     }
     (void)pthread_mutex_unlock(&scheduler->mutex);
     return request != NULL;
+}
+
+static void copy_entry(const struct vxd_request *request, bool is_running,
+                       struct vxd_scheduler_entry *out)
+{
+    *out = (struct vxd_scheduler_entry){.method = request->method->name,
+                                        .is_running = is_running};
+    memcpy(out->request_id, request->id, sizeof out->request_id);
+    memcpy(out->client_id, request->client_id, sizeof out->client_id);
+    memcpy(out->token, request->principal.name, sizeof out->token);
+    out->total_ms = (double)(vxd_clock_ns() - request->began_ns) / 1e6;
+    out->engine_ms = (double)atomic_load(&request->engine_ns) / 1e6;
+}
+
+static bool is_listed(const struct vxd_request *request, const char *token)
+{
+    return (token == NULL || strcmp(request->principal.name, token) == 0) &&
+           atomic_load(&request->answered) == 0;
+}
+
+size_t vxd_scheduler_list(struct vxd_scheduler *scheduler, const char *token,
+                          struct vxd_scheduler_entry *out, size_t n_most)
+{
+    size_t n = 0;
+    size_t n_looked_at = 0;
+
+    (void)pthread_mutex_lock(&scheduler->mutex);
+    for (size_t i = 0; i < scheduler->n_lanes; i++) {
+        const struct vxd_request *running = scheduler->lanes[i].running;
+
+        for (const struct vxd_request *r = running; r != NULL && n < n_most;
+             r = r == running ? running->companions : r->next_companion) {
+            if (is_listed(r, token)) {
+                copy_entry(r, true, &out[n++]);
+            }
+        }
+    }
+    for (const struct vxd_request *r = scheduler->first;
+         r != NULL && n < n_most && n_looked_at < MOST_LOOKED_AT;
+         r = r->next, n_looked_at++) {
+        if (is_listed(r, token)) {
+            copy_entry(r, r->submitted && !r->is_waiting, &out[n++]);
+        }
+    }
+    (void)pthread_mutex_unlock(&scheduler->mutex);
+    return n;
 }

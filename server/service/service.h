@@ -153,6 +153,7 @@ enum vxd_status vxd_scene_export_check(struct vxd_request *request, struct vxd_e
 enum vxd_status vxd_scene_log_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_scene_undo_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_scene_decay_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_changed_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_scene_log_odds_at_check(struct vxd_request *request,
                                             struct vxd_err *err);
 enum vxd_status vxd_scene_redo_check(struct vxd_request *request, struct vxd_err *err);
@@ -166,6 +167,8 @@ enum vxd_status vxd_scene_log_submit(struct vxd_request *request, struct vxd_que
                                      struct vxd_err *err);
 enum vxd_status vxd_scene_undo_submit(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_changed_submit(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_log_odds_at_submit(struct vxd_request *request,
                                              struct vxd_queue *queue,
                                              struct vxd_err *err);
@@ -185,6 +188,8 @@ enum vxd_status vxd_scene_collect_submit(struct vxd_request *request,
                                          struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_undo_finish(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_changed_finish(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_log_odds_at_finish(struct vxd_request *request,
                                              struct vxd_queue *queue,
                                              struct vxd_err *err);
@@ -246,6 +251,9 @@ enum vxd_status vxd_scene_done(struct vxd_request *request, struct vxd_queue *qu
 enum vxd_status vxd_scene_integrate_from_file(struct vxd_request *request,
                                               const struct vxd_body *body,
                                               struct vxd_err *err);
+enum vxd_status vxd_scene_import_mesh_from_file(struct vxd_request *request,
+                                                const struct vxd_body *body,
+                                                struct vxd_err *err);
 void vxd_scene_edit_release(struct vxd_request *request, struct vxd_queue *queue);
 enum vxd_status vxd_scene_import_mesh_check(struct vxd_request *request,
                                             struct vxd_err *err);
@@ -264,6 +272,68 @@ enum vxd_status vxd_scene_integrate_take_prerequisite(struct vxd_request *reques
 void vxd_scene_integrate_release(struct vxd_request *request, struct vxd_queue *queue);
 void vxd_scene_integrate_forget(struct vxd_request *request);
 void vxd_scene_release(struct vxd_request *request, struct vxd_queue *queue);
+
+/* service/odometry */
+bool vxd_odometry_changes(const struct vxd_request *request);
+enum vxd_status vxd_odometry_create_check(struct vxd_request *request,
+                                          struct vxd_err *err);
+enum vxd_status vxd_odometry_create_submit(struct vxd_request *request,
+                                           struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_odometry_drop_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_odometry_drop_submit(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_odometry_list_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_odometry_list_submit(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_odometry_get_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_odometry_get_submit(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_odometry_reset_check(struct vxd_request *request,
+                                         struct vxd_err *err);
+enum vxd_status vxd_odometry_reset_submit(struct vxd_request *request,
+                                          struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_odometry_register_check(struct vxd_request *request,
+                                            struct vxd_err *err);
+enum vxd_status vxd_odometry_register_submit(struct vxd_request *request,
+                                             struct vxd_queue *queue,
+                                             struct vxd_err *err);
+enum vxd_status vxd_odometry_register_finish(struct vxd_request *request,
+                                             struct vxd_queue *queue,
+                                             struct vxd_err *err);
+enum vxd_status vxd_odometry_done(struct vxd_request *request, struct vxd_queue *queue,
+                                  struct vxd_err *err);
+enum vxd_status vxd_odometry_register_from_file(struct vxd_request *request,
+                                                const struct vxd_body *body,
+                                                struct vxd_err *err);
+void vxd_odometry_list_release(struct vxd_request *request, struct vxd_queue *queue);
+void vxd_odometry_register_release(struct vxd_request *request, struct vxd_queue *queue);
+void vxd_odometry_release(struct vxd_request *request, struct vxd_queue *queue);
+/* service/slac */
+bool vxd_slac_optimize_changes(const struct vxd_request *request);
+enum vxd_status vxd_slac_optimize_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_slac_optimize_submit(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_slac_optimize_finish(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+void vxd_slac_optimize_release(struct vxd_request *request, struct vxd_queue *queue);
+enum vxd_status vxd_slac_progress_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_slac_cancel_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_slac_apply_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_slac_apply_submit(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_slac_apply_finish(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err);
+void vxd_slac_apply_release(struct vxd_request *request, struct vxd_queue *queue);
+bool vxd_slac_deform_volume_changes(const struct vxd_request *request);
+enum vxd_status vxd_slac_deform_volume_check(struct vxd_request *request,
+                                             struct vxd_err *err);
+enum vxd_status vxd_slac_deform_volume_submit(struct vxd_request *request,
+                                              struct vxd_queue *queue,
+                                              struct vxd_err *err);
+enum vxd_status vxd_slac_deform_volume_finish(struct vxd_request *request,
+                                              struct vxd_queue *queue,
+                                              struct vxd_err *err);
+void vxd_slac_deform_volume_release(struct vxd_request *request, struct vxd_queue *queue);
 
 /* service/volume */
 bool vxd_volume_changes(const struct vxd_request *request);
@@ -306,6 +376,29 @@ enum vxd_status vxd_volume_clear_submit(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_volume_clear_finish(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_distance_check(struct vxd_request *request,
+                                          struct vxd_err *err);
+enum vxd_status vxd_volume_distance_submit(struct vxd_request *request,
+                                           struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_distance_finish(struct vxd_request *request,
+                                           struct vxd_queue *queue, struct vxd_err *err);
+void vxd_volume_distance_release(struct vxd_request *request, struct vxd_queue *queue);
+enum vxd_status vxd_volume_stamp_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_volume_stamp_submit(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_stamp_finish(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+void vxd_volume_stamp_release(struct vxd_request *request, struct vxd_queue *queue);
+enum vxd_status vxd_volume_import_scene_check(struct vxd_request *request,
+                                              struct vxd_err *err);
+enum vxd_status vxd_volume_import_scene_submit(struct vxd_request *request,
+                                               struct vxd_queue *queue,
+                                               struct vxd_err *err);
+enum vxd_status vxd_volume_import_scene_finish(struct vxd_request *request,
+                                               struct vxd_queue *queue,
+                                               struct vxd_err *err);
+void vxd_volume_import_scene_release(struct vxd_request *request,
+                                     struct vxd_queue *queue);
 enum vxd_status vxd_volume_decay_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_volume_decay_submit(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);
@@ -333,6 +426,23 @@ enum vxd_status vxd_volume_track_and_integrate_finish(struct vxd_request *reques
                                                       struct vxd_err *err);
 void vxd_volume_track_release(struct vxd_request *request, struct vxd_queue *queue);
 void vxd_volume_track_forget(struct vxd_request *request);
+enum vxd_status vxd_volume_refine_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_volume_refine_submit(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_refine_finish(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+void vxd_volume_refine_release(struct vxd_request *request, struct vxd_queue *queue);
+void vxd_volume_refine_forget(struct vxd_request *request);
+enum vxd_status vxd_volume_refine_status_check(struct vxd_request *request,
+                                               struct vxd_err *err);
+enum vxd_status vxd_volume_refine_status_submit(struct vxd_request *request,
+                                                struct vxd_queue *queue,
+                                                struct vxd_err *err);
+enum vxd_status vxd_volume_refine_cancel_check(struct vxd_request *request,
+                                               struct vxd_err *err);
+enum vxd_status vxd_volume_refine_cancel_submit(struct vxd_request *request,
+                                                struct vxd_queue *queue,
+                                                struct vxd_err *err);
 enum vxd_status vxd_volume_done(struct vxd_request *request, struct vxd_queue *queue,
                                 struct vxd_err *err);
 void vxd_volume_release(struct vxd_request *request, struct vxd_queue *queue);
@@ -356,6 +466,91 @@ void vxd_volume_integrate_points_release(struct vxd_request *request,
 enum vxd_status vxd_volume_integrate_points_from_file(struct vxd_request *request,
                                                       const struct vxd_body *body,
                                                       struct vxd_err *err);
+/* service/posegraph */
+bool vxd_posegraph_changes(const struct vxd_request *request);
+enum vxd_status vxd_posegraph_create_check(struct vxd_request *request,
+                                           struct vxd_err *err);
+enum vxd_status vxd_posegraph_create_submit(struct vxd_request *request,
+                                            struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_posegraph_drop_check(struct vxd_request *request,
+                                         struct vxd_err *err);
+enum vxd_status vxd_posegraph_drop_submit(struct vxd_request *request,
+                                          struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_posegraph_list_check(struct vxd_request *request,
+                                         struct vxd_err *err);
+enum vxd_status vxd_posegraph_list_submit(struct vxd_request *request,
+                                          struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_posegraph_get_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_posegraph_get_submit(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_posegraph_add_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_posegraph_add_submit(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_posegraph_solve_check(struct vxd_request *request,
+                                          struct vxd_err *err);
+enum vxd_status vxd_posegraph_solve_submit(struct vxd_request *request,
+                                           struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_posegraph_optimize_check(struct vxd_request *request,
+                                             struct vxd_err *err);
+enum vxd_status vxd_posegraph_optimize_submit(struct vxd_request *request,
+                                              struct vxd_queue *queue,
+                                              struct vxd_err *err);
+enum vxd_status vxd_posegraph_read_check(struct vxd_request *request,
+                                         struct vxd_err *err);
+enum vxd_status vxd_posegraph_read_submit(struct vxd_request *request,
+                                          struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_posegraph_add_keyframe_check(struct vxd_request *request,
+                                                 struct vxd_err *err);
+enum vxd_status vxd_posegraph_add_keyframe_submit(struct vxd_request *request,
+                                                  struct vxd_queue *queue,
+                                                  struct vxd_err *err);
+enum vxd_status vxd_posegraph_relocalize_check(struct vxd_request *request,
+                                               struct vxd_err *err);
+enum vxd_status vxd_posegraph_relocalize_submit(struct vxd_request *request,
+                                                struct vxd_queue *queue,
+                                                struct vxd_err *err);
+enum vxd_status vxd_posegraph_create_finish(struct vxd_request *request,
+                                            struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_posegraph_drop_finish(struct vxd_request *request,
+                                          struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_posegraph_list_finish(struct vxd_request *request,
+                                          struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_posegraph_solve_finish(struct vxd_request *request,
+                                           struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_posegraph_optimize_finish(struct vxd_request *request,
+                                              struct vxd_queue *queue,
+                                              struct vxd_err *err);
+enum vxd_status vxd_posegraph_relocalize_finish(struct vxd_request *request,
+                                                struct vxd_queue *queue,
+                                                struct vxd_err *err);
+enum vxd_status vxd_posegraph_optimize_prerequisite(struct vxd_request *request,
+                                                    bool *waits, struct vxd_err *err);
+enum vxd_status vxd_posegraph_optimize_take(struct vxd_request *request,
+                                            const ProtobufCMessage *output,
+                                            struct vxd_err *err);
+enum vxd_status vxd_posegraph_add_keyframe_prerequisite(struct vxd_request *request,
+                                                        bool *waits, struct vxd_err *err);
+enum vxd_status vxd_posegraph_add_keyframe_take(struct vxd_request *request,
+                                                const ProtobufCMessage *output,
+                                                struct vxd_err *err);
+enum vxd_status vxd_posegraph_relocalize_prerequisite(struct vxd_request *request,
+                                                      bool *waits, struct vxd_err *err);
+enum vxd_status vxd_posegraph_relocalize_take(struct vxd_request *request,
+                                              const ProtobufCMessage *output,
+                                              struct vxd_err *err);
+enum vxd_status vxd_posegraph_done(struct vxd_request *request, struct vxd_queue *queue,
+                                   struct vxd_err *err);
+void vxd_posegraph_add_forget(struct vxd_request *request);
+void vxd_posegraph_optimize_forget(struct vxd_request *request);
+void vxd_posegraph_add_keyframe_forget(struct vxd_request *request);
+void vxd_posegraph_relocalize_forget(struct vxd_request *request);
+void vxd_posegraph_release(struct vxd_request *request, struct vxd_queue *queue);
+void vxd_posegraph_list_release(struct vxd_request *request, struct vxd_queue *queue);
+void vxd_posegraph_solve_release(struct vxd_request *request, struct vxd_queue *queue);
+void vxd_posegraph_add_keyframe_release(struct vxd_request *request,
+                                        struct vxd_queue *queue);
+void vxd_posegraph_relocalize_release(struct vxd_request *request,
+                                      struct vxd_queue *queue);
 /* service/field */
 enum vxd_status vxd_scene_distance_check(struct vxd_request *request,
                                          struct vxd_err *err);

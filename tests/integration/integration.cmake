@@ -55,9 +55,11 @@ set(integration_tests
   layers
   names
   client/bench
+  client/ctl_manners
   client/examples
   client/python
   client/python_errors
+  client/python_manners
   client/python_maps
   client/python_pipeline
   client/python_scenes
@@ -77,6 +79,7 @@ set(integration_tests
   daemon/long_start
   daemon/memory
   daemon/overload
+  daemon/refusals
   daemon/soak
   daemon/why
   daemon/walls
@@ -94,6 +97,7 @@ set(integration_tests
   network/net_reference
   network/networks
   scene/mesh
+  odometry/odometry
   scene/pictures
   scene/scene_cast
   scene/scene_durable
@@ -105,6 +109,7 @@ set(integration_tests
   scene/scene_upkeep
   scene/scene_version_tools
   scene/scene_versions
+  scene/scene_votes
   scene/scenes
   scene/scenes_errors
   scene/scenes_integrate
@@ -119,8 +124,13 @@ set(integration_tests
   transport/rpc
   transport/shared
   transport/tls
+  posegraph/posegraphs
+  posegraph/relocalize
   volume/volume_durable
+  volume/volume_refine
+  volume/slac
   volume/volume_scans
+  volume/volume_scenes
   volume/volume_tools
   volume/volume_track
   volume/volumes
@@ -130,7 +140,7 @@ set(integration_tests
 # for each of its pictures; what it asks of the daemon, test_watch.py and test_web.py ask there.
 find_program(VOXELD_CHROMIUM chromium)
 if(VOXELD_CHROMIUM AND NOT "${VOXELD_SANITIZE}" STREQUAL "thread")
-  list(APPEND integration_tests web/dashboard)
+  list(APPEND integration_tests web/dashboard web/dashboard_tools)
 elseif(NOT VOXELD_CHROMIUM)
   message(STATUS "No chromium: the dashboard is not looked at in a browser")
 endif()
@@ -161,6 +171,11 @@ endif()
 set_tests_properties(integration_overload integration_load integration_bench integration_memory
                      integration_soak PROPERTIES RESOURCE_LOCK measures_time)
 
+if(TEST integration_dashboard_tools)
+  set_property(TEST integration_dashboard_tools APPEND PROPERTY ENVIRONMENT
+               "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")
+endif()
+
 # The module as it is in the tree: a package, so it goes before the bare schema's folder.
 set_property(TEST integration_python integration_python_errors integration_python_maps
              integration_python_pipeline
@@ -168,9 +183,11 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_grids integration_scene_upkeep
              integration_python_versions integration_map_durable
              integration_net_clients integration_backends integration_volumes
-             integration_volume_durable integration_volume_tools integration_volume_track
-             integration_volume_scans integration_shared integration_fields
+             integration_volume_durable integration_volume_refine integration_volume_tools
+             integration_volume_track integration_volume_scans integration_posegraphs
+             integration_relocalize integration_shared integration_fields
              integration_pictures integration_watch integration_mesh integration_foxglove
-             integration_tls integration_why integration_backups
+             integration_tls integration_why integration_backups integration_odometry
+             integration_ctl_manners integration_python_manners integration_refusals
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

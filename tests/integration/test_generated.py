@@ -145,7 +145,7 @@ def test_each_example_is_a_request_of_its_method() -> None:
 
 def test_scopes_and_summaries_are_those_of_the_server() -> None:
     table = (SOURCE / "server" / "method_table.c").read_text()
-    found = re.findall(r'\.name = "(\w+)",(.*?)\}(?=[,;]\s)', table, re.DOTALL)
+    found = re.findall(r'VXD_NAMED\("(\w+)",(.*?)\}(?=[,;]\s)', table, re.DOTALL)
     assert len(found) > 30
     for name, rest in found:
         post = document()["paths"][f"/v1/{name}"]["post"]

@@ -27,19 +27,26 @@ OURS = ("proto/", "gpu/", "server/", "client/", "tests/", "voxeld/")
 PUBLIC = {
     "client/c/include/voxeld.h": (
         "voxeld_backup.h", "voxeld_field.h", "voxeld_map.h", "voxeld_mesh.h", "voxeld_net.h",
-        "voxeld_render.h", "voxeld_scene.h", "voxeld_token.h", "voxeld_volume.h",
+        "voxeld_odometry.h", "voxeld_posegraph.h", "voxeld_render.h",
+        "voxeld_scene.h", "voxeld_slac.h", "voxeld_token.h", "voxeld_volume.h",
         "voxeld_watch.h", "voxeld_why.h",
     ),  # fmt: skip
     "client/c/include/voxeld_backup.h": ("voxeld.h",),
     "client/c/include/voxeld_field.h": ("voxeld.h",),
     "client/c/include/voxeld_grid.h": ("voxeld_version.h",),
+    "client/c/include/voxeld_history.h": ("voxeld_version.h",),
     "client/c/include/voxeld_upkeep.h": ("voxeld_version.h",),
     "client/c/include/voxeld_map.h": ("voxeld.h",),
     "client/c/include/voxeld_net.h": ("voxeld.h",),
     "client/c/include/voxeld_mesh.h": ("voxeld.h",),
+    "client/c/include/voxeld_posegraph.h": ("voxeld.h",),
+    "client/c/include/voxeld_odometry.h": ("voxeld.h",),
     "client/c/include/voxeld_render.h": ("voxeld.h",),
+    "client/c/include/voxeld_slac.h": ("voxeld.h",),
     "client/c/include/voxeld_token.h": ("voxeld.h",),
+    "client/c/include/voxeld_refine.h": ("voxeld_volume.h",),
     "client/c/include/voxeld_volume.h": ("voxeld.h",),
+    "client/c/include/voxeld_volume_scene.h": ("voxeld_volume.h",),
     "client/c/include/voxeld_watch.h": ("voxeld.h",),
     "client/c/include/voxeld_why.h": ("voxeld.h",),
     "client/c/include/voxeld_scene.h": ("voxeld.h", "voxeld_version.h"),
@@ -162,10 +169,13 @@ def test_no_two_headers_have_one_name() -> None:
 
 
 def test_folders_stay_small_enough_to_overlook() -> None:
+    """What is generated from the schema has as many files as nouns, and nobody reads it."""
     n_files = Counter(
         path.parent.relative_to(SOURCE).as_posix()
         for path in our_files()
-        if path.suffix in CODE and path.relative_to(SOURCE).parts[0] != "tests"
+        if path.suffix in CODE
+        and path.relative_to(SOURCE).parts[0] != "tests"
+        and path.parent.name != "generated"
     )
     large = {folder for folder, n in n_files.items() if n > MAX_FILES}
     assert large == STILL_TOO_LARGE, (

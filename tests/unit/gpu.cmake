@@ -11,6 +11,10 @@ add_library(voxeld_gpu_test_support STATIC
   support/hash/hash_model.c
   support/hash/hash_run.c
   support/hash/hash_update.c
+  support/refine/refine_scene.c
+  support/posegraph/graphs.c
+  support/odometry/street.c
+  support/slac/slac_scene.c
   support/sparse/coord_set_model.c
   support/sparse/layer_rows.c
   support/sparse/net_helpers.c
@@ -65,6 +69,7 @@ voxeld_add_gpu_tests(/core
 
 voxeld_add_gpu_tests(/voxel
   cloud               cloud
+  voxelize_double     voxelize_double
   facts               voxelize_facts
   voxelize            voxelize)
 
@@ -78,8 +83,25 @@ voxeld_add_gpu_tests(/volume
     volume_keep         volume_keep
     volume_scan         volume_scan)
 
+voxeld_add_gpu_tests(/refine
+  refine              refine
+  refine_math         refine_math)
+voxeld_add_gpu_tests(/posegraph
+    posegraph           posegraph)
+
+voxeld_add_gpu_tests(/relocalize
+    relocalize          relocalize)
+
 voxeld_add_gpu_tests(/track
     track               track)
+
+voxeld_add_gpu_tests(/odometry
+    odometry            odometry
+    odometry_math       odometry_math)
+voxeld_add_gpu_tests(/deform
+    deform              deform)
+voxeld_add_gpu_tests(/slac
+    slac                slac)
 
 voxeld_add_gpu_tests(/hash
   hash_basic          hash_basic
@@ -177,6 +199,7 @@ target_link_options(test_gpu_dag_versions_alloc PRIVATE ${wrap_alloc})
 voxeld_add_gpu_tests(/occupancy
   occupancy           occupancy
   occupancy_alloc     occupancy_alloc
+  occupancy_votes     votes
   upkeep              upkeep)
 target_link_options(test_gpu_occupancy_alloc PRIVATE ${wrap_alloc})
 # Beside OctoMap's own library, where it is installed (Debian: liboctomap-dev).
@@ -195,12 +218,14 @@ voxeld_add_gpu_tests(/svdag/diff
   dag_export          export_cells)
 
 voxeld_add_gpu_tests(/render
-  render              render)
+  render              render
+  render_materials    materials)
 
 voxeld_add_gpu_tests(/svdag/mesh
   dag_mesh            mesh)
 
 voxeld_add_gpu_tests(/svdag/query
+  dag_changed         changed
   dag_query           query
   dag_rays            rays)
 
@@ -217,7 +242,24 @@ target_link_options(test_gpu_dag_scan PRIVATE ${wrap_alloc})
 voxeld_add_gpu_tests(/field
   field               field
   field_collide       field_collide
-  field_query         field_query)
+  field_query         field_query
+  field_volume        field_volume)
+# Contacts of 10^5 random pairs beside FCL, where it is installed (Debian: libfcl-dev).
+find_path(FCL_INCLUDE_DIR fcl/fcl.h)
+find_library(FCL_LIBRARY fcl)
+find_library(CCD_LIBRARY ccd)
+find_path(EIGEN3_INCLUDE_DIR Eigen/Dense PATH_SUFFIXES eigen3)
+if(FCL_INCLUDE_DIR AND FCL_LIBRARY AND CCD_LIBRARY AND EIGEN3_INCLUDE_DIR)
+  enable_language(CXX)
+  add_executable(test_gpu_field_fcl bench/gpu/compare_fcl.cpp)
+  target_compile_features(test_gpu_field_fcl PRIVATE cxx_std_17)
+  target_compile_options(test_gpu_field_fcl PRIVATE -O2 -ffp-contract=off)
+  target_include_directories(test_gpu_field_fcl PRIVATE ${PROJECT_SOURCE_DIR})
+  target_include_directories(test_gpu_field_fcl SYSTEM PRIVATE ${FCL_INCLUDE_DIR}
+                             ${EIGEN3_INCLUDE_DIR})
+  target_link_libraries(test_gpu_field_fcl PRIVATE ${FCL_LIBRARY} ${CCD_LIBRARY} m)
+  add_test(NAME test_gpu_field_fcl COMMAND test_gpu_field_fcl 100000)
+endif()
 voxeld_add_gpu_tests(/grid
   grid                grid)
 target_link_options(test_gpu_grid PRIVATE ${wrap_alloc})

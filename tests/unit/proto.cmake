@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 include(support/proto/kinds.cmake)
 
+voxeld_add_tests(unit/proto LIBRARIES voxeld_base TESTS
+  proto_closest closest)
 voxeld_add_tests(unit/proto LIBRARIES voxeld_proto TESTS
   proto_files   file_formats
   proto_schema  schema)

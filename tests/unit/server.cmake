@@ -24,6 +24,9 @@ voxeld_add_tests(unit/server/schedule LIBRARIES voxeld_test_server TESTS
   server_fair           fair
   server_scheduler      scheduler)
 
+voxeld_add_tests(unit/server/transport LIBRARIES voxeld_server TESTS
+  server_parsers        parsers)
+
 voxeld_add_tests(unit/server/service LIBRARIES voxeld_test_server TESTS
   server_voxelize       voxelize)
 
@@ -64,7 +67,8 @@ voxeld_add_tests(unit/server/durable LIBRARIES voxeld_test_durable TESTS
   server_volume_record       volume_record)
 target_link_options(test_server_durable_ahead PRIVATE -Wl,--wrap=vxd_machine_cpus)
 voxeld_add_tests(unit/server/durable LIBRARIES voxeld_test_server voxeld_test_durable TESTS
-  server_map_record          map_record)
+  server_map_record          map_record
+  server_posegraph_record    posegraph_record)
 
 # A whole server on such a disk: voxeld_add_disk_test(NAME SOURCE HELPER...).
 function(voxeld_add_disk_test name source)

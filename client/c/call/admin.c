@@ -57,6 +57,7 @@ enum voxeld_status voxeld_get_server_info(struct voxeld_client *client,
         .max_timeout_ms = in->max_timeout_ms,
         .instance_id = in->instance_id,
         .started_ns = in->started_ns,
+        .http = in->http,
     };
     *out = &owner->info;
     return VOXELD_OK;
@@ -177,7 +178,8 @@ enum voxeld_status voxeld_run_self_test(struct voxeld_client *client,
                                         struct voxeld_error *error)
 {
     enum {
-        DEFAULT_DURATION_MS = 1000
+        DEFAULT_DURATION_MS = 1000,
+        DEFAULT_MARGIN_MS = 5000
     };
     Voxeld__V1__Request request = VOXELD__V1__REQUEST__INIT;
     Voxeld__V1__SelfTestRequest body = VOXELD__V1__SELF_TEST_REQUEST__INIT;
@@ -185,11 +187,12 @@ enum voxeld_status voxeld_run_self_test(struct voxeld_client *client,
     struct vxd_err err = {0};
     struct vxd_reply reply = {0};
     uint32_t expected_ms = duration_ms > 0 ? duration_ms : DEFAULT_DURATION_MS;
+    uint32_t margin_ms = client->timeout_ms > 0 ? client->timeout_ms : DEFAULT_MARGIN_MS;
     uint32_t timeout_ms;
     enum vxd_status status;
 
     memset(out, 0, sizeof *out);
-    if (__builtin_add_overflow(expected_ms, client->timeout_ms, &timeout_ms) ||
+    if (__builtin_add_overflow(expected_ms, margin_ms, &timeout_ms) ||
         timeout_ms > INT32_MAX) {
         timeout_ms = INT32_MAX;
     }

@@ -22,7 +22,15 @@
 /* While the server's limit is not known, requests below this are sent without a check. */
 #define SURELY_TAKEN_BYTES ((size_t)1 << 20)
 
+enum {
+    /* The server is to answer before the client gives up, since it can say more. */
+    MOST_ANSWER_MS = 100,
+    SHOW_AFTER_MS = 1000,
+    SHOW_EVERY_MS = 250
+};
+
 static void on_aio(void *arg);
+static void on_watched(void *arg);
 
 /* Reserves one of the places in flight. */
 static enum vxd_status reserve(struct voxeld_client *client, uint64_t *id,
@@ -111,9 +119,15 @@ static void fill_header(const struct vxd_call *call, const struct voxeld_call *o
 {
     const struct voxeld_client *client = call->client;
 
+    uint32_t answer_ms = call->timeout_ms / 20;
+
     voxeld__v1__request_header__init(header);
     header->request_id = text(call->request_id);
-    header->timeout_ms = call->timeout_ms;
+    /* The question for the server's limit is not to exceed it: the server's default is fine. */
+    if (!call->asks_limit) {
+        header->timeout_ms =
+            call->timeout_ms - (answer_ms < MOST_ANSWER_MS ? answer_ms : MOST_ANSWER_MS);
+    }
     header->token = client->token;
     header->client_id =
         options->client_id != NULL ? text(options->client_id) : client->client_id;
@@ -150,29 +164,6 @@ static void pad_header(Voxeld__V1__RequestHeader *header, struct padding *paddin
     padding->field.len = n - 1;
     header->base.unknown_fields = &padding->field;
     header->base.n_unknown_fields = 1;
-}
-
-void vxd_client_learn_limit(struct voxeld_client *client,
-                            const struct voxeld_call *options)
-{
-    struct voxeld_call call = {0};
-    char request_id[VXD_REQUEST_ID_BYTES];
-    struct vxd_reply reply = {0};
-    bool known;
-
-    (void)pthread_mutex_lock(&client->mutex);
-    known = client->limit_known_for == client->connection_no && client->connection_no > 0;
-    (void)pthread_mutex_unlock(&client->mutex);
-    if (known) {
-        return;
-    }
-    if (options != NULL) {
-        call.timeout_ms = options->timeout_ms;
-        call.client_id = options->client_id;
-    }
-    if (vxd_client_get_info(client, &call, request_id, &reply, NULL) == VXD_OK) {
-        vxd_reply_close(&reply);
-    }
 }
 
 static enum vxd_status check_size(struct voxeld_client *client,
@@ -306,9 +297,9 @@ static enum vxd_status call_create(struct voxeld_client *client,
     call->client = client;
     call->method = request->method_case;
     call->sequence = options->sequence;
-    call->timeout_ms = options->timeout_ms > 0  ? options->timeout_ms
-                       : default_timeout_ms > 0 ? default_timeout_ms
-                                                : client->timeout_ms;
+    call->asks_limit = options->timeout_ms == 0 && client->timeout_ms == 0 &&
+                       call->method == VOXELD__V1__REQUEST__METHOD_SERVER_INFO;
+    call->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : default_timeout_ms;
     if (call->timeout_ms > INT32_MAX) {
         status = vxd_fail(err, VXD_INVALID_ARGUMENT, "call.timeout_ms", "%u; at most %d",
                           (unsigned)call->timeout_ms, INT32_MAX);
@@ -330,7 +321,11 @@ static enum vxd_status call_create(struct voxeld_client *client,
     VXD_TRY(pack(call, options, request, !asynchronous, may_share, err));
     result = nng_ctx_open(&call->ctx, client->socket);
     if (result == 0) {
-        result = nng_aio_alloc(&call->aio, asynchronous ? on_aio : NULL, call);
+        result = nng_aio_alloc(&call->aio,
+                               asynchronous              ? on_aio
+                               : client->waiting != NULL ? on_watched
+                                                         : NULL,
+                               call);
     }
     if (result != 0) {
         status = vxd_client_nng_error(result, "making a call", err);
@@ -470,6 +465,59 @@ static bool is_region_refused(const struct vxd_call *call, const struct vxd_err 
     return call->slot != NULL && strncmp(err->field, field, sizeof field - 1) == 0;
 }
 
+/* On nng's thread: a step of a synchronous call that is watched has ended. */
+static void on_watched(void *arg)
+{
+    struct vxd_call *call = arg;
+
+    (void)pthread_mutex_lock(&call->client->mutex);
+    call->step_ended = true;
+    (void)pthread_cond_broadcast(&call->client->changed);
+    (void)pthread_mutex_unlock(&call->client->mutex);
+}
+
+/* Waits at most ms for the step to end. */
+static bool wait_ended(struct vxd_call *call, uint32_t ms)
+{
+    struct voxeld_client *client = call->client;
+    struct timespec until;
+    int waited = 0;
+    bool ended;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += (long)ms * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    (void)pthread_mutex_lock(&client->mutex);
+    while (!call->step_ended && waited == 0) {
+        waited = pthread_cond_timedwait(&client->changed, &client->mutex, &until);
+    }
+    ended = call->step_ended;
+    (void)pthread_mutex_unlock(&client->mutex);
+    return ended;
+}
+
+/* Waits for the step to end, and shows that it takes long. */
+static void wait_for(struct vxd_call *call)
+{
+    const struct voxeld_client *client = call->client;
+    bool shown = false;
+
+    while (client->waiting != NULL && !wait_ended(call, SHOW_EVERY_MS)) {
+        nng_time began = call->deadline - call->timeout_ms;
+        nng_time waited_ms = nng_clock() - began;
+
+        if (waited_ms >= SHOW_AFTER_MS) {
+            client->waiting(client->waiting_user, (uint32_t)waited_ms, call->timeout_ms);
+            shown = true;
+        }
+    }
+    if (shown) {
+        client->waiting(client->waiting_user, 0, call->timeout_ms);
+    }
+    nng_aio_wait(call->aio);
+}
+
 /* *refused: the same call can be made without shared memory. */
 static enum vxd_status
 call_once(struct voxeld_client *client, const struct voxeld_call *options,
@@ -486,10 +534,11 @@ call_once(struct voxeld_client *client, const struct voxeld_call *options,
     }
     memcpy(request_id, call->request_id, VXD_REQUEST_ID_BYTES);
     start_send(call);
-    nng_aio_wait(call->aio);
+    wait_for(call);
     if (end_send(call)) {
+        call->step_ended = false;
         start_receive(call);
-        nng_aio_wait(call->aio);
+        wait_for(call);
         end_receive(call);
     }
     status = finish(call, reply, err);
@@ -515,37 +564,18 @@ enum vxd_status vxd_client_call(struct voxeld_client *client,
     request_id[0] = '\0';
     options = options != NULL ? options : &defaults;
     err = err != NULL ? err : &own;
+    if (options->timeout_ms == 0 && default_timeout_ms == 0) {
+        bool asks_itself =
+            request->method_case == VOXELD__V1__REQUEST__METHOD_SERVER_INFO;
+
+        default_timeout_ms = vxd_client_timeout_ms(client, options, !asks_itself);
+    }
     status = call_once(client, options, default_timeout_ms, true, request, request_id,
                        reply, &refused, err);
     if (refused) {
         *err = (struct vxd_err){0};
         status = call_once(client, options, default_timeout_ms, false, request,
                            request_id, reply, &refused, err);
-    }
-    return status;
-}
-
-enum vxd_status vxd_client_get_info(struct voxeld_client *client,
-                                    const struct voxeld_call *call,
-                                    char request_id[VXD_REQUEST_ID_BYTES],
-                                    struct vxd_reply *reply, struct vxd_err *err)
-{
-    Voxeld__V1__Request request = VOXELD__V1__REQUEST__INIT;
-    Voxeld__V1__ServerInfoRequest body = VOXELD__V1__SERVER_INFO_REQUEST__INIT;
-    uint64_t connection_no;
-    enum vxd_status status;
-
-    (void)pthread_mutex_lock(&client->mutex);
-    connection_no = client->connection_no;
-    (void)pthread_mutex_unlock(&client->mutex);
-    request.method_case = VOXELD__V1__REQUEST__METHOD_SERVER_INFO;
-    request.server_info = &body;
-    status = vxd_client_call(client, call, 0, &request, request_id, reply, err);
-    if (status == VXD_OK) {
-        (void)pthread_mutex_lock(&client->mutex);
-        client->max_message_bytes = reply->response->server_info->max_message_bytes;
-        client->limit_known_for = connection_no;
-        (void)pthread_mutex_unlock(&client->mutex);
     }
     return status;
 }
@@ -605,7 +635,8 @@ enum vxd_status vxd_client_call_async(struct voxeld_client *client,
     enum vxd_status status;
 
     request_id[0] = '\0';
-    status = call_create(client, options, 0, true, false, request, &call, err);
+    status = call_create(client, options, vxd_client_timeout_ms(client, options, false),
+                         true, false, request, &call, err);
     if (call == NULL) {
         return status;
     }

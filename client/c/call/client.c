@@ -18,7 +18,6 @@
 #endif
 
 enum {
-    DEFAULT_TIMEOUT_MS = 1000,
     DEFAULT_WAIT_MS = 1000,
     DEFAULT_IN_FLIGHT = 16,
     MAX_IN_FLIGHT = 1024,
@@ -128,8 +127,9 @@ static enum vxd_status copy_options(struct voxeld_client *client,
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "timeout_ms", "%u; at most %d",
                         (unsigned)options->timeout_ms, INT32_MAX);
     }
-    client->timeout_ms =
-        options->timeout_ms > 0 ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
+    client->timeout_ms = options->timeout_ms;
+    client->waiting = options->waiting;
+    client->waiting_user = options->waiting_user;
     client->max_in_flight =
         options->max_in_flight > 0 ? options->max_in_flight : DEFAULT_IN_FLIGHT;
     if (options->shared_bytes > MAX_SHARED_BYTES) {

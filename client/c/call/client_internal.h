@@ -37,7 +37,9 @@ struct voxeld_client {
     char *url;
     char *token;
     char *client_id;
-    uint32_t timeout_ms;
+    uint32_t timeout_ms; /* 0 = as long as the server allows */
+    void (*waiting)(void *user, uint32_t waited_ms, uint32_t timeout_ms);
+    void *waiting_user;
     uint32_t max_in_flight;
     uint32_t id_prefix; /* random; makes our request ids differ from other clients' */
     struct vxd_client_shared shared;
@@ -49,6 +51,7 @@ struct voxeld_client {
     uint64_t connection_no;   /* rises with each */
     uint64_t limit_known_for; /* connection_no whose limit is known; 0 = none */
     uint64_t max_message_bytes;
+    uint64_t max_timeout_ms; /* 0 = not known */
     uint64_t n_ids;
     uint64_t last_sequence;
     struct voxeld_timings timings; /* of the last call that succeeded */
@@ -89,6 +92,10 @@ struct vxd_call {
     nng_aio *aio;
     nng_msg *message; /* the request until it is sent, then the reply */
     bool sent;
+    bool
+        asks_limit; /* it asks for what the server allows, within the server's default time */
+    bool
+        step_ended; /* guarded by the client's mutex: the aio's callback has come (watched calls) */
     nng_time deadline; /* nng_clock() */
     uint32_t timeout_ms;
     int result; /* nng's error */
@@ -151,7 +158,12 @@ enum vxd_status vxd_client_call(struct voxeld_client *client,
                                 char request_id[VXD_REQUEST_ID_BYTES],
                                 struct vxd_reply *reply, struct vxd_err *err);
 
-/* Asks for the server's limit on messages unless it is known for this connection. A failure
+/* How long a call may take whose options name no timeout. It asks the server for its limit where that
+ * is not known and the call may wait. */
+uint32_t vxd_client_timeout_ms(struct voxeld_client *client,
+                               const struct voxeld_call *options, bool may_wait);
+
+/* Asks for the server's limits on messages and timeouts unless it is known for this connection. A failure
  * changes nothing, because the server checks as well. The question itself is far below any limit,
  * so vxd_client_call does not ask again for it. */
 void vxd_client_learn_limit(struct voxeld_client *client,

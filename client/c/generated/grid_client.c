@@ -8,7 +8,8 @@ _Static_assert((int)VOXELD_GRID_COSTMAP == (int)VOXELD__V1__GRID_KIND__GRID_COST
                    (int)VOXELD_GRID_PROJECTED ==
                        (int)VOXELD__V1__GRID_KIND__GRID_PROJECTED &&
                    (int)VOXELD_GRID_HEIGHT == (int)VOXELD__V1__GRID_KIND__GRID_HEIGHT &&
-                   (int)VOXELD_GRID_SLICE == (int)VOXELD__V1__GRID_KIND__GRID_SLICE,
+                   (int)VOXELD_GRID_SLICE == (int)VOXELD__V1__GRID_KIND__GRID_SLICE &&
+                   (int)VOXELD_GRID_DISTANCE == (int)VOXELD__V1__GRID_KIND__GRID_DISTANCE,
                "the schema's numbers");
 
 _Static_assert((int)VOXELD_GRID_UNKNOWN_UNSPECIFIED ==
@@ -92,6 +93,7 @@ static enum vxd_status build_scene_grid(struct vxd_exchange *call,
     if (in->has_at) {
         VXD_TRY(build_scene_at(call, &in->at, &out->at));
     }
+    out->max_distance_m = in->max_distance_m;
 out:
     return status;
 }

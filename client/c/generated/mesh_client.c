@@ -24,6 +24,7 @@ build_scene_import_mesh(struct vxd_exchange *call,
     out->rule = (Voxeld__V1__MeshRule)in->rule;
     out->in_voxels = in->in_voxels;
     out->if_version = in->if_version;
+    VXD_TRY(vxd_exchange_tensor(call, "colours", &in->colours, &out->colours));
 out:
     return status;
 }

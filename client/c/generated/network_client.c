@@ -10,7 +10,9 @@ _Static_assert((int)VOXELD_PRECISION_UNSPECIFIED ==
                    (int)VOXELD_FP32 == (int)VOXELD__V1__NETWORK_PRECISION__FP32 &&
                    (int)VOXELD_TF32 == (int)VOXELD__V1__NETWORK_PRECISION__TF32 &&
                    (int)VOXELD_FP16 == (int)VOXELD__V1__NETWORK_PRECISION__FP16 &&
-                   (int)VOXELD_BF16 == (int)VOXELD__V1__NETWORK_PRECISION__BF16,
+                   (int)VOXELD_BF16 == (int)VOXELD__V1__NETWORK_PRECISION__BF16 &&
+                   (int)VOXELD_PRECISION_AUTO ==
+                       (int)VOXELD__V1__NETWORK_PRECISION__NETWORK_PRECISION_AUTO,
                "the schema's numbers");
 
 _Static_assert(

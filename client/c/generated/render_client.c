@@ -21,7 +21,9 @@ _Static_assert(
         (int)VOXELD_RENDER_NORMAL == (int)VOXELD__V1__RENDER_MODE__RENDER_NORMAL &&
         (int)VOXELD_RENDER_MATERIAL == (int)VOXELD__V1__RENDER_MODE__RENDER_MATERIAL &&
         (int)VOXELD_RENDER_AO == (int)VOXELD__V1__RENDER_MODE__RENDER_AO &&
-        (int)VOXELD_RENDER_PATH == (int)VOXELD__V1__RENDER_MODE__RENDER_PATH,
+        (int)VOXELD_RENDER_PATH == (int)VOXELD__V1__RENDER_MODE__RENDER_PATH &&
+        (int)VOXELD_RENDER_AGE == (int)VOXELD__V1__RENDER_MODE__RENDER_AGE &&
+        (int)VOXELD_RENDER_LABEL == (int)VOXELD__V1__RENDER_MODE__RENDER_LABEL,
     "the schema's numbers");
 
 _Static_assert((int)VOXELD_RENDER_TENSOR ==
@@ -50,6 +52,139 @@ static enum vxd_status build_render_view(struct vxd_exchange *call,
 {
     *out = vxd_exchange_alloc(call, 1, sizeof **out);
     return *out != NULL ? fill_render_view(call, in, *out) : VXD_RESOURCE_EXHAUSTED;
+}
+
+static enum vxd_status fill_render_box(struct vxd_exchange *call,
+                                       const struct voxeld_render_box *in,
+                                       Voxeld__V1__RenderBox *out)
+{
+    enum vxd_status status = VXD_OK;
+
+    voxeld__v1__render_box__init(out);
+    VXD_TRY(vxd_exchange_vec3(call, in->low, &out->low));
+    VXD_TRY(vxd_exchange_vec3(call, in->high, &out->high));
+out:
+    return status;
+}
+
+static enum vxd_status build_render_box(struct vxd_exchange *call,
+                                        const struct voxeld_render_box *in,
+                                        Voxeld__V1__RenderBox **out)
+{
+    *out = vxd_exchange_alloc(call, 1, sizeof **out);
+    return *out != NULL ? fill_render_box(call, in, *out) : VXD_RESOURCE_EXHAUSTED;
+}
+
+static enum vxd_status fill_render_texture(struct vxd_exchange *call,
+                                           const struct voxeld_render_texture *in,
+                                           Voxeld__V1__RenderTexture *out)
+{
+    (void)call;
+    voxeld__v1__render_texture__init(out);
+    out->material = in->material;
+    out->width = in->width;
+    out->height = in->height;
+    out->texels.data = (uint8_t *)(uintptr_t)in->texels;
+    out->texels.len = in->n_texels_bytes;
+    out->texel_voxels = in->texel_voxels;
+    return VXD_OK;
+}
+
+static enum vxd_status build_render_texture_list(struct vxd_exchange *call,
+                                                 const struct voxeld_render_texture *in,
+                                                 size_t n,
+                                                 Voxeld__V1__RenderTexture ***out)
+{
+    Voxeld__V1__RenderTexture *all;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_exchange_check_list(call, "textures", in, n));
+    all = vxd_exchange_alloc(call, n, sizeof *all);
+    *out = vxd_exchange_alloc(call, n, sizeof(Voxeld__V1__RenderTexture *));
+    if (all == NULL || *out == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (size_t i = 0; i < n; i++) {
+        VXD_TRY(fill_render_texture(call, &in[i], &all[i]));
+        (*out)[i] = &all[i];
+    }
+out:
+    return status;
+}
+
+static enum vxd_status fill_render_region(struct vxd_exchange *call,
+                                          const struct voxeld_render_region *in,
+                                          Voxeld__V1__RenderRegion *out)
+{
+    enum vxd_status status = VXD_OK;
+
+    voxeld__v1__render_region__init(out);
+    if (in->has_box) {
+        VXD_TRY(build_render_box(call, &in->box, &out->box));
+    }
+    out->colours.data = (uint8_t *)(uintptr_t)in->colours;
+    out->colours.len = in->n_colours_bytes;
+out:
+    return status;
+}
+
+static enum vxd_status build_render_region_list(struct vxd_exchange *call,
+                                                const struct voxeld_render_region *in,
+                                                size_t n, Voxeld__V1__RenderRegion ***out)
+{
+    Voxeld__V1__RenderRegion *all;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_exchange_check_list(call, "regions", in, n));
+    all = vxd_exchange_alloc(call, n, sizeof *all);
+    *out = vxd_exchange_alloc(call, n, sizeof(Voxeld__V1__RenderRegion *));
+    if (all == NULL || *out == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (size_t i = 0; i < n; i++) {
+        VXD_TRY(fill_render_region(call, &in[i], &all[i]));
+        (*out)[i] = &all[i];
+    }
+out:
+    return status;
+}
+
+static enum vxd_status fill_render_scene(struct vxd_exchange *call,
+                                         const struct voxeld_render_scene *in,
+                                         Voxeld__V1__RenderScene *out)
+{
+    (void)call;
+    voxeld__v1__render_scene__init(out);
+    out->name = vxd_text_or_empty(in->name);
+    out->at = vxd_exchange_alloc(call, 1, sizeof *out->at);
+    if (out->at == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    voxeld__v1__scene_at__init(out->at);
+    out->at->version = in->version;
+    out->at->snapshot = vxd_text_or_empty(in->snapshot);
+    return VXD_OK;
+}
+
+static enum vxd_status build_render_scene_list(struct vxd_exchange *call,
+                                               const struct voxeld_render_scene *in,
+                                               size_t n, Voxeld__V1__RenderScene ***out)
+{
+    Voxeld__V1__RenderScene *all;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_exchange_check_list(call, "others", in, n));
+    all = vxd_exchange_alloc(call, n, sizeof *all);
+    *out = vxd_exchange_alloc(call, n, sizeof(Voxeld__V1__RenderScene *));
+    if (all == NULL || *out == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (size_t i = 0; i < n; i++) {
+        VXD_TRY(fill_render_scene(call, &in[i], &all[i]));
+        (*out)[i] = &all[i];
+    }
+out:
+    return status;
 }
 
 static enum vxd_status build_scene_render(struct vxd_exchange *call,
@@ -92,6 +227,16 @@ static enum vxd_status build_scene_render(struct vxd_exchange *call,
     out->detail = in->detail;
     out->encode = (Voxeld__V1__RenderEncode)in->encode;
     out->quality = in->quality;
+    if (in->has_clip) {
+        VXD_TRY(build_render_box(call, &in->clip, &out->clip));
+    }
+    VXD_TRY(
+        build_render_texture_list(call, in->textures, in->n_textures, &out->textures));
+    out->n_textures = in->n_textures;
+    VXD_TRY(build_render_region_list(call, in->regions, in->n_regions, &out->regions));
+    out->n_regions = in->n_regions;
+    VXD_TRY(build_render_scene_list(call, in->others, in->n_others, &out->others));
+    out->n_others = in->n_others;
 out:
     return status;
 }

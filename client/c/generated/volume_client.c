@@ -3,6 +3,7 @@
  * libvoxeld's calls on volumes: records to messages, replies to records. */
 #include "client/c/call/call.h"
 #include "client/c/include/voxeld_volume.h"
+#include "client/c/include/voxeld_volume_scene.h"
 
 _Static_assert((int)VOXELD_VOLUME_DEPTH_FILE ==
                        (int)VOXELD__V1__VOLUME_DEPTH__VOLUME_DEPTH_FILE &&
@@ -61,8 +62,18 @@ _Static_assert(
         (int)VOXELD_VOLUME_TRACK_SINGULAR ==
             (int)VOXELD__V1__VOLUME_TRACK_REASON__VOLUME_TRACK_SINGULAR &&
         (int)VOXELD_VOLUME_TRACK_MOVED_TOO_FAR ==
-            (int)VOXELD__V1__VOLUME_TRACK_REASON__VOLUME_TRACK_MOVED_TOO_FAR,
+            (int)VOXELD__V1__VOLUME_TRACK_REASON__VOLUME_TRACK_MOVED_TOO_FAR &&
+        (int)VOXELD_VOLUME_TRACK_NOT_CONVERGED ==
+            (int)VOXELD__V1__VOLUME_TRACK_REASON__VOLUME_TRACK_NOT_CONVERGED,
     "the schema's numbers");
+
+_Static_assert((int)VOXELD_VOLUME_UNKNOWN_FREE ==
+                       (int)VOXELD__V1__VOLUME_UNKNOWN__VOLUME_UNKNOWN_FREE &&
+                   (int)VOXELD_VOLUME_UNKNOWN_OCCUPIED ==
+                       (int)VOXELD__V1__VOLUME_UNKNOWN__VOLUME_UNKNOWN_OCCUPIED &&
+                   (int)VOXELD_VOLUME_UNKNOWN_IGNORED ==
+                       (int)VOXELD__V1__VOLUME_UNKNOWN__VOLUME_UNKNOWN_IGNORED,
+               "the schema's numbers");
 
 static enum vxd_status build_volume_create(struct vxd_exchange *call,
                                            const struct voxeld_volume_create_request *in,
@@ -85,6 +96,7 @@ static enum vxd_status build_volume_create(struct vxd_exchange *call,
     out->journal_max_bytes = in->journal_max_bytes;
     out->when_full = (Voxeld__V1__VolumeFull)in->when_full;
     out->labels = in->labels;
+    out->albedo = in->albedo;
 out:
     return status;
 }
@@ -120,6 +132,7 @@ static enum vxd_status read_volume_info(struct vxd_reply *reply,
     out->unavailable = in->unavailable;
     out->when_full = (enum voxeld_volume_full)in->when_full;
     out->labels = in->labels;
+    out->albedo = in->albedo;
     return VXD_OK;
 }
 
@@ -379,6 +392,10 @@ build_volume_integrate(struct vxd_exchange *call,
     out->carve_m = in->carve_m;
     out->labels.data = (uint8_t *)(uintptr_t)in->labels;
     out->labels.len = in->n_labels_bytes;
+    out->pose = in->estimate ? VOXELD__V1__POSE_SOURCE__POSE_ESTIMATE
+                             : VOXELD__V1__POSE_SOURCE__POSE_GIVEN;
+    out->deform = vxd_text_or_empty(in->deform);
+    VXD_TRY(vxd_exchange_pose(call, &in->T_grid_camera, &out->t_grid_camera));
 out:
     return status;
 }
@@ -407,6 +424,9 @@ static enum vxd_status open_volume_integrate(struct vxd_exchange *call,
     r->stamp = in->stamp;
     r->engine_ms = in->engine_ms;
     r->n_carved = in->n_carved;
+    r->status = (enum voxeld_volume_track_status)in->status;
+    r->reason = (enum voxeld_volume_track_reason)in->reason;
+    vxd_reply_pose(in->t_map_camera, &r->T_map_camera);
     *out = r;
     return VXD_OK;
 }
@@ -599,6 +619,7 @@ build_volume_extract(struct vxd_exchange *call,
                              : VOXELD__V1__VOLUME_FORMAT__VOLUME_ARRAYS;
     out->first = in->first;
     out->limit = in->limit;
+    out->albedo = in->albedo;
 out:
     return status;
 }
@@ -1127,6 +1148,78 @@ out:
 }
 
 static enum vxd_status
+build_volume_distance(struct vxd_exchange *call,
+                      const struct voxeld_volume_distance_request *in,
+                      Voxeld__V1__VolumeDistanceRequest *out)
+{
+    enum vxd_status status = VXD_OK;
+
+    out->name = vxd_text_or_empty(in->volume);
+    VXD_TRY(vxd_exchange_tensor(call, "points", &in->points, &out->points));
+    out->max_distance_m = in->max_distance_m;
+    out->unknown = (Voxeld__V1__VolumeUnknown)in->unknown;
+    out->min_weight = in->min_weight;
+out:
+    return status;
+}
+
+static enum vxd_status
+open_volume_distance(struct vxd_exchange *call,
+                     const struct voxeld_volume_distance_request *request,
+                     struct voxeld_volume_distances **out)
+{
+    struct voxeld_volume_distances *r =
+        vxd_result_new(&call->reply, sizeof *r, &call->err);
+    const Voxeld__V1__ResponseHeader *header;
+    const Voxeld__V1__VolumeDistanceResponse *in;
+    struct vxd_err *err = &call->err;
+    struct vxd_reply *reply;
+    enum vxd_status status = VXD_OK;
+
+    if (r == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    reply = vxd_result_reply(r);
+    header = reply->response->header;
+    in = reply->response->volume_distance;
+    r->queue_ms = header->queue_ms;
+    r->total_ms = header->total_ms;
+    r->request_id = header->request_id;
+    r->n = request->points.n;
+    VXD_TRY(vxd_reply_rows(in->distances, "distances", r->n, &r->distances, err));
+    VXD_TRY(vxd_reply_rows(in->gradients, "gradients", r->n, &r->gradients, err));
+    r->max_distance_m = in->max_distance_m;
+    r->n_outside = in->n_outside;
+    r->stamp = in->stamp;
+    r->engine_ms = in->engine_ms;
+    *out = r;
+    return VXD_OK;
+out:
+    voxeld_volume_distances_free(r);
+    return status;
+}
+
+enum voxeld_status
+voxeld_volume_distance(struct voxeld_client *client,
+                       const struct voxeld_volume_distance_request *request,
+                       struct voxeld_volume_distances **out, struct voxeld_error *error)
+{
+    Voxeld__V1__VolumeDistanceRequest body = VOXELD__V1__VOLUME_DISTANCE_REQUEST__INIT;
+    struct vxd_exchange call;
+    enum vxd_status status;
+
+    *out = NULL;
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, false));
+    VXD_TRY(build_volume_distance(&call, request, &body));
+    call.request.method_case = VOXELD__V1__REQUEST__METHOD_VOLUME_DISTANCE;
+    call.request.volume_distance = &body;
+    VXD_TRY(vxd_exchange_send(&call));
+    VXD_TRY(open_volume_distance(&call, request, out));
+out:
+    return vxd_exchange_end(&call, status, error);
+}
+
+static enum vxd_status
 build_volume_integrate_points(struct vxd_exchange *call,
                               const struct voxeld_volume_integrate_points_request *in,
                               Voxeld__V1__VolumeIntegratePointsRequest *out)
@@ -1152,6 +1245,9 @@ build_volume_integrate_points(struct vxd_exchange *call,
     out->label_field = vxd_text_or_empty(in->label_field);
     out->labels.data = (uint8_t *)(uintptr_t)in->labels;
     out->labels.len = in->n_labels_bytes;
+    out->pose = in->estimate ? VOXELD__V1__POSE_SOURCE__POSE_ESTIMATE
+                             : VOXELD__V1__POSE_SOURCE__POSE_GIVEN;
+    out->odometry = vxd_text_or_empty(in->odometry);
 out:
     return status;
 }
@@ -1184,6 +1280,9 @@ static enum vxd_status open_volume_integrate_points(struct vxd_exchange *call,
     r->n_blocks = in->n_blocks;
     r->stamp = in->stamp;
     r->engine_ms = in->engine_ms;
+    r->status = (enum voxeld_volume_track_status)in->status;
+    r->reason = (enum voxeld_volume_track_reason)in->reason;
+    vxd_reply_pose(in->t_map_sensor, &r->T_map_sensor);
     *out = r;
     return VXD_OK;
 }
@@ -1208,6 +1307,156 @@ enum voxeld_status voxeld_volume_integrate_points(
     VXD_TRY(vxd_exchange_send(&call));
     if (out != NULL) {
         VXD_TRY(open_volume_integrate_points(&call, out));
+    }
+out:
+    return vxd_exchange_end(&call, status, error);
+}
+
+static enum vxd_status build_volume_stamp(struct vxd_exchange *call,
+                                          const struct voxeld_volume_stamp_request *in,
+                                          Voxeld__V1__VolumeStampRequest *out)
+{
+    enum vxd_status status = VXD_OK;
+
+    out->name = vxd_text_or_empty(in->volume);
+    out->scene = vxd_text_or_empty(in->scene);
+    if (in->has_box) {
+        VXD_TRY(build_volume_box(call, &in->box, &out->box));
+    }
+    out->min_weight = in->min_weight;
+    out->material = in->material;
+    out->labels_as_materials = in->labels_as_materials;
+    out->thin = in->thin;
+    out->if_version = in->if_version;
+out:
+    return status;
+}
+
+static enum vxd_status open_volume_stamp(struct vxd_exchange *call,
+                                         struct voxeld_volume_stamped **out)
+{
+    struct voxeld_volume_stamped *r = vxd_result_new(&call->reply, sizeof *r, &call->err);
+    const Voxeld__V1__ResponseHeader *header;
+    const Voxeld__V1__VolumeStampResponse *in;
+    struct vxd_reply *reply;
+
+    if (r == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    reply = vxd_result_reply(r);
+    header = reply->response->header;
+    in = reply->response->volume_stamp;
+    r->queue_ms = header->queue_ms;
+    r->total_ms = header->total_ms;
+    r->request_id = header->request_id;
+    r->replayed = header->replayed;
+    r->version = in->version;
+    r->n_added = in->n_added;
+    r->n_changed = in->n_changed;
+    r->n_new_nodes = in->n_new_nodes;
+    r->n_voxels = in->n_voxels;
+    r->n_triangles = in->n_triangles;
+    r->n_outside = in->n_outside;
+    r->engine_ms = in->engine_ms;
+    *out = r;
+    return VXD_OK;
+}
+
+enum voxeld_status voxeld_volume_stamp(struct voxeld_client *client,
+                                       const struct voxeld_volume_stamp_request *request,
+                                       struct voxeld_volume_stamped **out,
+                                       struct voxeld_error *error)
+{
+    Voxeld__V1__VolumeStampRequest body = VOXELD__V1__VOLUME_STAMP_REQUEST__INIT;
+    struct vxd_exchange call;
+    enum vxd_status status;
+
+    if (out != NULL) {
+        *out = NULL;
+    }
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
+    VXD_TRY(build_volume_stamp(&call, request, &body));
+    call.request.method_case = VOXELD__V1__REQUEST__METHOD_VOLUME_STAMP;
+    call.request.volume_stamp = &body;
+    VXD_TRY(vxd_exchange_send(&call));
+    if (out != NULL) {
+        VXD_TRY(open_volume_stamp(&call, out));
+    }
+out:
+    return vxd_exchange_end(&call, status, error);
+}
+
+static enum vxd_status
+build_volume_import_scene(struct vxd_exchange *call,
+                          const struct voxeld_volume_import_scene_request *in,
+                          Voxeld__V1__VolumeImportSceneRequest *out)
+{
+    enum vxd_status status = VXD_OK;
+
+    out->name = vxd_text_or_empty(in->volume);
+    out->scene = vxd_text_or_empty(in->scene);
+    if (in->has_box) {
+        VXD_TRY(build_volume_box(call, &in->box, &out->box));
+    }
+    out->version = in->version;
+    out->snapshot = vxd_text_or_empty(in->snapshot);
+    out->weight = in->weight;
+    out->materials_as_labels = in->materials_as_labels;
+out:
+    return status;
+}
+
+static enum vxd_status open_volume_import_scene(struct vxd_exchange *call,
+                                                struct voxeld_volume_imported **out)
+{
+    struct voxeld_volume_imported *r =
+        vxd_result_new(&call->reply, sizeof *r, &call->err);
+    const Voxeld__V1__ResponseHeader *header;
+    const Voxeld__V1__VolumeImportSceneResponse *in;
+    struct vxd_reply *reply;
+
+    if (r == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    reply = vxd_result_reply(r);
+    header = reply->response->header;
+    in = reply->response->volume_import_scene;
+    r->queue_ms = header->queue_ms;
+    r->total_ms = header->total_ms;
+    r->request_id = header->request_id;
+    r->replayed = header->replayed;
+    r->n_touched = in->n_touched;
+    r->n_new = in->n_new;
+    r->n_blocks = in->n_blocks;
+    r->stamp = in->stamp;
+    r->n_voxels = in->n_voxels;
+    r->version = in->version;
+    r->engine_ms = in->engine_ms;
+    *out = r;
+    return VXD_OK;
+}
+
+enum voxeld_status
+voxeld_volume_import_scene(struct voxeld_client *client,
+                           const struct voxeld_volume_import_scene_request *request,
+                           struct voxeld_volume_imported **out,
+                           struct voxeld_error *error)
+{
+    Voxeld__V1__VolumeImportSceneRequest body =
+        VOXELD__V1__VOLUME_IMPORT_SCENE_REQUEST__INIT;
+    struct vxd_exchange call;
+    enum vxd_status status;
+
+    if (out != NULL) {
+        *out = NULL;
+    }
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
+    VXD_TRY(build_volume_import_scene(&call, request, &body));
+    call.request.method_case = VOXELD__V1__REQUEST__METHOD_VOLUME_IMPORT_SCENE;
+    call.request.volume_import_scene = &body;
+    VXD_TRY(vxd_exchange_send(&call));
+    if (out != NULL) {
+        VXD_TRY(open_volume_import_scene(&call, out));
     }
 out:
     return vxd_exchange_end(&call, status, error);
@@ -1239,6 +1488,21 @@ void voxeld_volume_picture_free(struct voxeld_volume_picture *result)
 }
 
 void voxeld_volume_surface_free(struct voxeld_volume_surface *result)
+{
+    vxd_result_free(result);
+}
+
+void voxeld_volume_stamped_free(struct voxeld_volume_stamped *result)
+{
+    vxd_result_free(result);
+}
+
+void voxeld_volume_imported_free(struct voxeld_volume_imported *result)
+{
+    vxd_result_free(result);
+}
+
+void voxeld_volume_distances_free(struct voxeld_volume_distances *result)
 {
     vxd_result_free(result);
 }

@@ -104,7 +104,8 @@ struct voxeld_options {
      * voxeld_call): [a-z0-9][a-z0-9._-]{0,62}, used by one client at a time. NULL: a
      * random one, "c-...". */
     const char *client_id;
-    /* The timeout of every call that names none; 0 = 1000. */
+    /* The timeout of every call that names none; 0 = as long as the server allows (its
+     * limits.max_timeout_ms, which the first such call asks for), at most a minute. */
     uint32_t timeout_ms;
     /* How long voxeld_connect waits for the first connection. 0 = 1000, except that a
      * Unix socket that does not exist fails at once; > 0 waits for the daemon to
@@ -126,6 +127,11 @@ struct voxeld_options {
     size_t shared_bytes;
     /* The key, where it is not in tls_cert_key_file. */
     const char *tls_key_file;
+    /* To show that a call takes long: synchronous calls that wait for more than a second call it
+     * about four times a second, on their thread, with the time waited and allowed, and once with
+     * waited_ms 0 when they wait no more. It must make no calls. NULL: none. */
+    void (*waiting)(void *user, uint32_t waited_ms, uint32_t timeout_ms);
+    void *waiting_user;
 };
 
 /* Connects, and reconnects by itself from then on. options may be NULL; its strings are
@@ -229,6 +235,8 @@ struct voxeld_server_info {
     uint64_t max_timeout_ms;
     const char *instance_id; /* a new one after every restart */
     int64_t started_ns;
+    /* Where HTTP and the dashboard are: "http://127.0.0.1:8420", "unix:/PATH"; "": nowhere */
+    const char *http;
 };
 
 /* call may be NULL, in this and all functions. Free with voxeld_server_info_free. */
@@ -300,7 +308,7 @@ struct voxeld_self_test {
 
 /* Loads the server for duration_ms (0: 1000, at most 60000) with n_points a stage (0:
  * 20000, at most 1000000) and compares every result. Needs the scope admin. Unless the
- * call names a timeout, its timeout is the duration plus the client's. */
+ * call names a timeout, its timeout is the duration plus the client's (5 s where it has none). */
 VOXELD_API enum voxeld_status
 voxeld_run_self_test(struct voxeld_client *client, const struct voxeld_call *call,
                      uint32_t duration_ms, uint32_t n_points,
@@ -448,7 +456,8 @@ VOXELD_API void voxeld_cloud_free(struct voxeld_cloud *cloud);
 enum voxeld_rule {
     VOXELD_RULE_UNSPECIFIED = 0, /* SPCONV when a range is given, else MINKOWSKI */
     VOXELD_RULE_SPCONV = 1,
-    VOXELD_RULE_MINKOWSKI = 2
+    VOXELD_RULE_MINKOWSKI = 2,
+    VOXELD_RULE_DOUBLE = 3 /* MINKOWSKI in float64: voxeld/v1/voxelize.proto */
 };
 
 enum voxeld_order {
@@ -595,15 +604,18 @@ VOXELD_API size_t voxeld_dispatch(struct voxeld_client *client, int timeout_ms);
 }
 #endif
 
-/* Backups, distance fields, named hash maps, meshes, networks, pictures, scenes, short-lived tokens,
- * volumes, watching, and why requests were refused. */
+/* Backups, distance fields, named hash maps, meshes, networks, pictures, pose graphs, scenes,
+ * short-lived tokens, volumes, watching, and why requests were refused. */
 #include "voxeld_backup.h"
 #include "voxeld_field.h"
 #include "voxeld_map.h"
 #include "voxeld_mesh.h"
 #include "voxeld_net.h"
+#include "voxeld_odometry.h"
+#include "voxeld_posegraph.h"
 #include "voxeld_render.h"
 #include "voxeld_scene.h"
+#include "voxeld_slac.h"
 #include "voxeld_token.h"
 #include "voxeld_volume.h"
 #include "voxeld_watch.h"

@@ -32,7 +32,11 @@ enum voxeld_grid_kind {
      * the slope of the highest ones, metres a metre. NaN where there is none. */
     VOXELD_GRID_HEIGHT = 2,
     /* int8, as GRID_PROJECTED of the one layer of voxels that holds z_low. */
-    VOXELD_GRID_SLICE = 3
+    VOXELD_GRID_SLICE = 3,
+    /* float32, metres: the distance field of the one layer of voxels that holds z_low,
+     * between centres, negative inside of obstacles; +-max_distance_m where nothing is
+     * as near. What is unknown is NaN with GRID_KEPT, else no obstacle or one. */
+    VOXELD_GRID_DISTANCE = 4
 };
 
 /* What a column counts as in which no voxel of the band is occupied or free. */
@@ -49,9 +53,9 @@ enum voxeld_grid_unknown {
 enum voxeld_grid_format {
     /* Arrays. */
     VOXELD_GRID_TENSOR = 0,
-    /* Pictures, the highest y in the first row; not of GRID_HEIGHT. PNG: the trinary map
-     * of GRID_PROJECTED and GRID_SLICE as of PGM; of GRID_COSTMAP the costs' own
-     * numbers. */
+    /* Pictures, the highest y in the first row; not of GRID_HEIGHT and GRID_DISTANCE.
+     * PNG: the trinary map of GRID_PROJECTED and GRID_SLICE as of PGM; of GRID_COSTMAP
+     * the costs' own numbers. */
     VOXELD_GRID_PNG = 1,
     /* Trinary, as nav2's map_saver: 0 occupied, 254 free, 205 unknown. Of GRID_COSTMAP 0
      * where the robot's centre must not be, which is costs of 253 and more. */
@@ -76,7 +80,7 @@ struct voxeld_scene_grid_request {
     /* box, z_low and z_high are voxels from the low corner */
     bool in_voxels;
     /* The band: voxels whose centres are from z_low up to z_high. Equal = all heights of
-     * the box, or of the scene. GRID_SLICE takes z_low alone */
+     * the box, or of the scene. GRID_SLICE and GRID_DISTANCE take z_low alone */
     double z_low;
     double z_high;
     enum voxeld_grid_unknown unknown;
@@ -95,6 +99,9 @@ struct voxeld_scene_grid_request {
     /* Which version; absent = the newest */
     bool has_at;
     struct voxeld_scene_at at;
+    /* GRID_DISTANCE: distances end here, rounded up to whole voxels; 0 = 2, or what 127
+     * voxels are if that is less; >= 0 */
+    double max_distance_m;
     struct voxeld_call call;
 };
 
@@ -136,8 +143,8 @@ struct voxeld_grid {
     /* Top of the band */
     double top_m;
     const char *frame_id;
-    /* n_y x n_x: uint8 costs or int8 occupancy, of GRID_TENSOR; with format=GRID_TENSOR;
-     * not with kind=GRID_HEIGHT */
+    /* n_y x n_x: uint8 costs, int8 occupancy or float32 distances, of GRID_TENSOR; with
+     * format=GRID_TENSOR; not with kind=GRID_HEIGHT */
     struct voxeld_array cells;
     /* n_y x n_x float32 each, of GRID_HEIGHT; with kind=GRID_HEIGHT */
     struct voxeld_array low;

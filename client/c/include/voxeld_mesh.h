@@ -7,7 +7,10 @@
  * A voxel is half open: what lies in the plane between two voxels belongs to the
  * higher one. Lists of voxels are made of some two million voxels at a time, so a
  * mesh of any size takes bounded memory beside the scene's own; a mesh that is
- * larger than a message comes in several requests, each of which makes a version. */
+ * larger than a message comes in several requests, each of which makes a version.
+ * Over HTTP the body may be a file: POST /v1/scene_import_mesh?format=ply (or obj)&n
+ * ame=&scale=&offset=x,y,z&rule=conservative|thin&material=&in_voxels=&if_version=;
+ * colours of its vertices count unless `material` is given. */
 #ifndef VOXELD_MESH_H
 #define VOXELD_MESH_H
 
@@ -43,6 +46,10 @@ struct voxeld_scene_import_mesh_request {
     bool in_voxels;
     /* ABORTED unless the scene is at this version; 0 = at any */
     uint64_t if_version;
+    /* n x 3 uint8: red, green, blue of each vertex, instead of materials. A triangle
+     * takes the palette's nearest colour in CIELAB to the mean of its corners; vertices
+     * x 3 */
+    struct voxeld_array colours;
     struct voxeld_call call;
 };
 

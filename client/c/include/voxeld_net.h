@@ -27,7 +27,8 @@ enum voxeld_precision {
     VOXELD_FP32 = 1,
     VOXELD_TF32 = 2,
     VOXELD_FP16 = 3,
-    VOXELD_BF16 = 4
+    VOXELD_BF16 = 4,
+    VOXELD_PRECISION_AUTO = 5 /* fp16 on a GPU, fp32 on a CPU */
 };
 
 enum voxeld_output_kind {

@@ -44,7 +44,13 @@ enum voxeld_render_mode {
     /* The share of the sky that a surface sees, in grey. */
     VOXELD_RENDER_AO = 5,
     /* Path tracing, with diffuse surfaces. */
-    VOXELD_RENDER_PATH = 6
+    VOXELD_RENDER_PATH = 6,
+    /* As COLOUR, coloured by the newest kept version that changed the voxel: from the
+     * oldest of them to the newest in equal steps of the map of HEIGHT; grey is older
+     * than all that are kept. */
+    VOXELD_RENDER_AGE = 7,
+    /* The palette's colours themselves, without light: what a label is. */
+    VOXELD_RENDER_LABEL = 8
 };
 
 enum voxeld_render_encode {
@@ -66,6 +72,45 @@ struct voxeld_render_view {
     /* Points upwards in the picture; 0, 0, 0 counts as 0, 0, 1. Along the view another
      * one is taken */
     double up[3];
+};
+
+/* The voxels whose centres are in it. */
+struct voxeld_render_box {
+    double low[3];
+    double high[3];
+};
+
+/* What all faces of a material show. It repeats from the scene's low corner on, its
+ * first row the highest on upright faces and that of the highest y on others;
+ * columns run along x, on faces across x along y. */
+struct voxeld_render_texture {
+    uint32_t material;
+    /* Texels; width x height of them, red, green, blue, a byte each; 1 to 8192 */
+    uint32_t width;
+    /* 1 to 8192 */
+    uint32_t height;
+    const uint8_t *texels;
+    size_t n_texels_bytes;
+    /* Voxels of a texel's side; 0: 1 */
+    uint32_t texel_voxels;
+};
+
+/* A box in which materials have the colours of another palette. Of boxes that
+ * overlap the last one counts. */
+struct voxeld_render_region {
+    /* Metres */
+    bool has_box;
+    struct voxeld_render_box box;
+    /* Red, green, blue by material, a byte each; materials beyond it keep their colours */
+    const uint8_t *colours;
+    size_t n_colours_bytes;
+};
+
+/* A scene beside others. */
+struct voxeld_render_scene {
+    const char *name;
+    uint64_t version;
+    const char *snapshot;
 };
 
 struct voxeld_scene_render_request {
@@ -119,6 +164,21 @@ struct voxeld_scene_render_request {
     enum voxeld_render_encode encode;
     /* Of JPEG; 0 to 100; 0: 90 */
     uint32_t quality;
+    /* Only the voxels whose centres are in this box are there: a section. Metres; absent
+     * = all. As a page: clip=x,y,z,x,y,z */
+    bool has_clip;
+    struct voxeld_render_box clip;
+    /* COLOUR, LABEL and PATH. At most 64, of at most 2^22 texels together */
+    const struct voxeld_render_texture *textures;
+    size_t n_textures;
+    /* COLOUR, LABEL and PATH. At most 16 */
+    const struct voxeld_render_region *regions;
+    size_t n_regions;
+    /* Scenes that are in the picture as well, each where its own frame says: of a pixel
+     * the scene that is nearest in its middle is shown. They neither shade nor light
+     * each other; textures and regions are of `name` alone. Not of AGE. At most 7 */
+    const struct voxeld_render_scene *others;
+    size_t n_others;
     struct voxeld_call call;
 };
 

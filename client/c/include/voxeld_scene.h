@@ -75,6 +75,9 @@ struct voxeld_scene_log_odds {
      * error of the five, at most 0.01. */
     double step;
     double error;
+    /* A voxel's material is that of most of its last so many scans that hit it, 2 to 4; 0: of the
+     * last hit. */
+    uint32_t label_votes;
 };
 
 struct voxeld_scene_create_request {
@@ -140,6 +143,10 @@ struct voxeld_scene_info {
     struct voxeld_scene_log_odds log_odds; /* of LOG_ODDS */
     uint64_t log_odds_bytes;               /* of n_bytes, of all scenes that share it */
     uint64_t n_pinned;                     /* voxels; filled by voxeld_scene_get alone */
+    uint64_t vote_bytes;                   /* of log_odds_bytes: votes for materials */
+    /* The box of all occupied voxels, from voxeld_scene_get; all 0 where there are none. */
+    double occupied_low_m[3];
+    double occupied_high_m[3];
 };
 
 /* All pointers live until the struct is freed. */
@@ -164,6 +171,13 @@ VOXELD_API enum voxeld_status voxeld_scene_get(struct voxeld_client *client,
                                                const char *scene,
                                                struct voxeld_scenes **out,
                                                struct voxeld_error *error);
+/* As voxeld_scene_get, without walking the scene: what that alone fills stays empty, but for the
+ * palette. */
+VOXELD_API enum voxeld_status voxeld_scene_describe(struct voxeld_client *client,
+                                                    const struct voxeld_call *call,
+                                                    const char *scene,
+                                                    struct voxeld_scenes **out,
+                                                    struct voxeld_error *error);
 VOXELD_API enum voxeld_status voxeld_scene_list(struct voxeld_client *client,
                                                 const struct voxeld_call *call,
                                                 struct voxeld_scenes **out,
@@ -410,6 +424,11 @@ struct voxeld_scene_integrate_request {
      * faster, and a few voxels that only other rays pass stay as they are. */
     bool discretize;
     struct voxeld_scene_filter filter; /* not with a network */
+    /* The cloud's pose, and with deskew that of its end, are found by odometry; a pose that
+     * the cloud has is where the sensor is thought to be at the end. A scan that is LOST is
+     * not added. odometry NULL: one that is kept beside the scene. */
+    bool estimate;
+    const char *odometry;
 };
 
 struct voxeld_scene_integrated {
@@ -438,6 +457,11 @@ struct voxeld_scene_integrated {
     /* The filter's points: of the ground, and of voxels that too few hit. */
     uint64_t n_ground;
     uint64_t n_sparse;
+    /* With estimate: whether the pose was found, and why not; and the pose, or where the
+     * sensor was thought to be. */
+    bool is_lost;
+    int lost_reason; /* enum voxeld_odometry_reason */
+    struct voxeld_pose T_map_sensor;
 };
 
 /* Adds a scan: its points become occupied, and with carve the voxels between the

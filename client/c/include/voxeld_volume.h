@@ -48,14 +48,14 @@ enum voxeld_volume_fsync {
     VOXELD_VOLUME_FSYNC_OFF = 2
 };
 
-/* What becomes of an image that needs more blocks than max_bytes allows. */
+/* What becomes of an image or a scan that needs more blocks than max_bytes allows. */
 enum voxeld_volume_full {
     /* As REFUSE. */
     VOXELD_VOLUME_FULL_UNSPECIFIED = 0,
-    /* The image is RESOURCE_EXHAUSTED, and nothing changes. */
+    /* It is RESOURCE_EXHAUSTED, and nothing changes. */
     VOXELD_VOLUME_FULL_REFUSE = 1,
-    /* The blocks that are farthest from the sensor are removed, except those that the
-     * image touches. */
+    /* The blocks that are farthest from the sensor are removed, except those that it
+     * touches. */
     VOXELD_VOLUME_FULL_FORGET_FARTHEST = 2
 };
 
@@ -87,14 +87,16 @@ enum voxeld_volume_track_status {
 enum voxeld_volume_track_reason {
     /* It is not. */
     VOXELD_VOLUME_TRACK_FOUND = 0,
-    /* Fewer than 200 pixels have depth. */
+    /* Fewer than 200 pixels have depth; of a scan, fewer than 30 points are left. */
     VOXELD_VOLUME_TRACK_NO_DEPTH = 1,
     /* Below min_fitness or min_agreement. */
     VOXELD_VOLUME_TRACK_TOO_FEW_INLIERS = 2,
     /* Below min_constraint: a direction is not held by what is seen. */
     VOXELD_VOLUME_TRACK_SINGULAR = 3,
     /* Beyond max_translation_m or max_rotation_deg. */
-    VOXELD_VOLUME_TRACK_MOVED_TOO_FAR = 4
+    VOXELD_VOLUME_TRACK_MOVED_TOO_FAR = 4,
+    /* Of a scan: the last step was long. */
+    VOXELD_VOLUME_TRACK_NOT_CONVERGED = 5
 };
 
 /* An axis-parallel box, half-open. */
@@ -174,6 +176,7 @@ struct voxeld_volume_info {
     bool unavailable;
     enum voxeld_volume_full when_full;
     bool labels;
+    bool albedo;
 };
 
 /* The rows and columns of a lidar's beams. Its frame is x forward, y left, z up. Row
@@ -244,6 +247,8 @@ struct voxeld_volume_create_request {
      * counts. A label that got more than a fifth of the votes is always among them; when
      * a count would pass 255 all are halved */
     bool labels;
+    /* The albedo that VolumeRefine finds is kept, 8 bytes a voxel */
+    bool albedo;
     struct voxeld_call call;
 };
 
@@ -290,6 +295,16 @@ struct voxeld_volume_integrate_request {
      * labels */
     const uint8_t *labels;
     size_t n_labels_bytes;
+    /* ESTIMATE: the image is tracked against the volume, with the defaults of
+     * VolumeTrackAndIntegrate and the volume's tracker, which T_map_camera overrides */
+    bool estimate;
+    /* A control grid that undoes what the camera distorts (a map, see
+     * SlacOptimizeRequest): what the image shows is moved by it, and the blocks of
+     * voxels are taken back through it */
+    const char *deform;
+    /* Where the camera was in the grid's frame, which is that of its fragment; with
+     * deform */
+    struct voxeld_pose T_grid_camera;
     struct voxeld_call call;
 };
 
@@ -344,6 +359,9 @@ struct voxeld_volume_extract_request {
     uint64_t first;
     /* 0: all */
     uint64_t limit;
+    /* Colours are the albedo that VolumeRefine found, without light and shadow. Volumes
+     * with albedo */
+    bool albedo;
     struct voxeld_call call;
 };
 
@@ -596,6 +614,13 @@ struct voxeld_volume_integrate_points_request {
     /* The same, a byte a point */
     const uint8_t *labels;
     size_t n_labels_bytes;
+    /* ESTIMATE: odometry finds the pose, and that of the scan's end where points have
+     * times; then T_map_sensor_end says nothing, and cloud.T_map_sensor is where the
+     * sensor is thought to be at the scan's end */
+    bool estimate;
+    /* Which one; empty = that of the volume, with the defaults of OdometryCreate, which
+     * is forgotten when nobody used it for an hour; with pose */
+    const char *odometry;
     struct voxeld_call call;
 };
 
@@ -623,6 +648,12 @@ struct voxeld_volume_change {
     double engine_ms;
     /* Other blocks that observed the image, since carve_m reaches them */
     uint64_t n_carved;
+    /* With pose ESTIMATE: whether the pose was found, and why not; LOST: nothing was
+     * added */
+    enum voxeld_volume_track_status status;
+    enum voxeld_volume_track_reason reason;
+    /* The image's pose, given or found; LOST: where the camera was thought to be */
+    struct voxeld_pose T_map_camera;
     /* Blocks that were removed, and that are left */
     uint64_t n_removed;
     /* Points = used + beyond range_max_m + dropped: those nearer than range_min_m, not
@@ -631,6 +662,9 @@ struct voxeld_volume_change {
     uint64_t n_used;
     uint64_t n_beyond;
     uint64_t n_dropped;
+    /* The scan's pose, given or found, at its end where points have times; LOST: where
+     * the sensor was thought to be */
+    struct voxeld_pose T_map_sensor;
     double queue_ms;
     double total_ms;
     const char *request_id;
@@ -902,8 +936,8 @@ voxeld_volume_copy(struct voxeld_client *client,
 
 /* Lowers the weights in a box, outside of a ball, or everywhere, so that later
  * images change the averages faster, and removes the blocks that hold little. Whole
- * weights (compact volumes, and colours) are rounded down; a voxel whose weight
- * becomes 0 is forgotten.
+ * weights (compact volumes, colours, and the votes for labels) are rounded down; a
+ * voxel whose weight becomes 0 is forgotten, a label of which no vote is left too.
  *
  * NOT_FOUND: no such volume. */
 VOXELD_API enum voxeld_status

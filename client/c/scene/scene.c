@@ -27,8 +27,9 @@ static bool copy_log_odds(const struct voxeld_scene_log_odds *in,
     out->clamp_low = in->clamp_low;
     out->clamp_high = in->clamp_high;
     out->occupied = in->occupied;
+    out->label_votes = in->label_votes;
     return in->hit != 0 || in->miss != 0 || in->clamp_low != 0 || in->clamp_high != 0 ||
-           in->occupied != 0;
+           in->occupied != 0 || in->label_votes != 0;
 }
 
 Voxeld__V1__Vec3 *vxd_scene_vec3(const double in[3], Voxeld__V1__Vec3 *out)
@@ -167,10 +168,10 @@ out:
     return vxd_exchange_end(&call, status, error);
 }
 
-enum voxeld_status voxeld_scene_get(struct voxeld_client *client,
-                                    const struct voxeld_call *options, const char *scene,
-                                    struct voxeld_scenes **out,
-                                    struct voxeld_error *error)
+static enum voxeld_status get(struct voxeld_client *client,
+                              const struct voxeld_call *options, const char *scene,
+                              bool uncounted, struct voxeld_scenes **out,
+                              struct voxeld_error *error)
 {
     Voxeld__V1__SceneGetRequest body = VOXELD__V1__SCENE_GET_REQUEST__INIT;
     struct vxd_exchange call;
@@ -181,11 +182,28 @@ enum voxeld_status voxeld_scene_get(struct voxeld_client *client,
     VXD_TRY(vxd_scene_name(&call, scene, &body.name, &body.at));
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_SCENE_GET;
     call.request.scene_get = &body;
+    body.uncounted = uncounted;
     VXD_TRY(vxd_exchange_send(&call));
     VXD_TRY(vxd_scenes_open(&call, &call.reply.response->scene_get->scene, 1, out));
     (*out)->existed = true;
 out:
     return vxd_exchange_end(&call, status, error);
+}
+
+enum voxeld_status voxeld_scene_get(struct voxeld_client *client,
+                                    const struct voxeld_call *options, const char *scene,
+                                    struct voxeld_scenes **out,
+                                    struct voxeld_error *error)
+{
+    return get(client, options, scene, false, out, error);
+}
+
+enum voxeld_status voxeld_scene_describe(struct voxeld_client *client,
+                                         const struct voxeld_call *options,
+                                         const char *scene, struct voxeld_scenes **out,
+                                         struct voxeld_error *error)
+{
+    return get(client, options, scene, true, out, error);
 }
 
 enum voxeld_status voxeld_scene_list(struct voxeld_client *client,

@@ -328,6 +328,9 @@ static void copy_integrated(const Voxeld__V1__SceneIntegrateResponse *in,
     out->queue_ms = header->queue_ms;
     out->total_ms = header->total_ms;
     out->replayed = header->replayed;
+    out->is_lost = in->status == VOXELD__V1__ODOMETRY_STATUS__ODOMETRY_LOST;
+    out->lost_reason = (int)in->reason;
+    vxd_reply_pose(in->t_map_sensor, &out->T_map_sensor);
 }
 
 /* Whether there is one. */
@@ -386,6 +389,9 @@ build_integrate(struct vxd_exchange *call,
     body->filter =
         build_filter(&request->filter, &messages->filter) ? &messages->filter : NULL;
     body->if_version = request->if_version;
+    body->pose = request->estimate ? VOXELD__V1__POSE_SOURCE__POSE_ESTIMATE
+                                   : VOXELD__V1__POSE_SOURCE__POSE_GIVEN;
+    body->odometry = vxd_text_or_empty(request->odometry);
     call->request.method_case = VOXELD__V1__REQUEST__METHOD_SCENE_INTEGRATE;
     call->request.scene_integrate = body;
 out:

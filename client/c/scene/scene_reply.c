@@ -52,19 +52,22 @@ static enum vxd_status copy_info(struct vxd_reply *reply, const Voxeld__V1__Scen
         .fusion = (enum voxeld_scene_fusion)in->spec->fusion,
         .log_odds_bytes = in->log_odds_bytes,
         .n_pinned = in->n_pinned,
+        .vote_bytes = in->vote_bytes,
     };
     if (in->spec->log_odds != NULL) {
         const Voxeld__V1__SceneLogOdds *odds = in->spec->log_odds;
 
         out->log_odds = (struct voxeld_scene_log_odds){
             odds->hit,      odds->miss, odds->clamp_low, odds->clamp_high,
-            odds->occupied, odds->step, odds->error};
+            odds->occupied, odds->step, odds->error,     odds->label_votes};
     }
     if (in->durability != NULL) {
         out->fsync = (enum voxeld_scene_fsync)in->durability->fsync;
         out->journal_max_bytes = in->durability->journal_max_bytes;
     }
     vxd_reply_vec3(in->spec->origin, out->origin_m);
+    vxd_reply_vec3(in->occupied_low, out->occupied_low_m);
+    vxd_reply_vec3(in->occupied_high, out->occupied_high_m);
     return VXD_OK;
 }
 

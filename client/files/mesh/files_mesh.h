@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Readers of triangle meshes in files. Vertices are held in memory (24 bytes each); triangles are read
+/* Readers of triangle meshes in files. Vertices are held in memory (24 bytes each, 28 with colours); triangles are read
  * as they are asked for, so a mesh of any size takes memory for its vertices alone. */
 #ifndef VXD_CLIENT_FILES_MESH_FILES_MESH_H
 #define VXD_CLIENT_FILES_MESH_FILES_MESH_H
@@ -13,11 +13,12 @@
 
 enum vxd_mesh_format {
     VXD_MESH_PLY, /* ascii and binary of both byte orders */
-    VXD_MESH_OBJ  /* vertices and faces; all else is skipped */
+    VXD_MESH_OBJ  /* vertices, their colours and faces; all else is skipped */
 };
 
 struct vxd_mesh_file {
-    double *vertices; /* n_vertices x 3 */
+    double *vertices;  /* n_vertices x 3 */
+    uint32_t *colours; /* n_vertices, 0xRRGGBB; NULL: the file has none */
     size_t n_vertices;
     struct vxd_mesh_reader *reader;
 };
@@ -25,7 +26,8 @@ struct vxd_mesh_file {
 /* The format of a file by its name's ending; false where it is none of these. */
 bool vxd_mesh_format_of(const char *path, enum vxd_mesh_format *out);
 
-/* Reads the vertices. The stream is borrowed until vxd_mesh_close, and can be rewound.
+/* Reads the vertices and, where the first one has a colour, those of all; a later one without has
+ * white. The stream is borrowed until vxd_mesh_close, and can be rewound.
  *
  * in      most_vertices  more are refused
  * errors  INVALID_ARGUMENT    a malformed file: what, and on which line or at which face

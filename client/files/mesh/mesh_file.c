@@ -56,9 +56,25 @@ char *vxd_mesh_word(char **rest)
     return n > 0 ? word : NULL;
 }
 
-enum vxd_status vxd_mesh_add_vertex(struct vxd_mesh_file *mesh, size_t *capacity,
-                                    size_t most, const double x[3], struct vxd_err *err)
+/* A colour of bytes; what is out of range is the nearest that is in it, and NaN is 0. */
+static uint32_t pack(const double rgb[3])
 {
+    uint32_t packed = 0;
+
+    for (int i = 0; i < 3; i++) {
+        double c = rgb[i] > 0 ? rgb[i] : 0;
+
+        packed = packed << 8 | (uint32_t)((c < 255 ? c : 255) + 0.5);
+    }
+    return packed;
+}
+
+enum vxd_status vxd_mesh_add_vertex(struct vxd_mesh_file *mesh, size_t *capacity,
+                                    size_t most, const struct vxd_mesh_vertex *vertex,
+                                    struct vxd_err *err)
+{
+    bool has_colours = mesh->n_vertices > 0 ? mesh->colours != NULL : vertex->has_colour;
+
     if (mesh->n_vertices >= most) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "has more than %zu vertices",
                         most);
@@ -71,9 +87,23 @@ enum vxd_status vxd_mesh_add_vertex(struct vxd_mesh_file *mesh, size_t *capacity
             return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for vertices");
         }
         mesh->vertices = vertices;
+        if (has_colours) {
+            uint32_t *colours = realloc(mesh->colours, n * sizeof *colours);
+
+            if (colours == NULL) {
+                return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                                "no memory for colours");
+            }
+            mesh->colours = colours;
+        }
         *capacity = n;
     }
-    memcpy(mesh->vertices + 3 * mesh->n_vertices++, x, 3 * sizeof *x);
+    memcpy(mesh->vertices + 3 * mesh->n_vertices, vertex->x, sizeof vertex->x);
+    if (has_colours) {
+        mesh->colours[mesh->n_vertices] =
+            vertex->has_colour ? pack(vertex->rgb) : 0xffffff;
+    }
+    mesh->n_vertices++;
     return VXD_OK;
 }
 
@@ -131,6 +161,7 @@ enum vxd_status vxd_mesh_next(struct vxd_mesh_file *mesh, uint32_t (*triangles)[
 void vxd_mesh_close(struct vxd_mesh_file *mesh)
 {
     free(mesh->vertices);
+    free(mesh->colours);
     free(mesh->reader);
     *mesh = (struct vxd_mesh_file){0};
 }

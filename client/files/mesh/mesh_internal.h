@@ -16,6 +16,7 @@ struct vxd_mesh_property {
     bool is_list;
     enum vxd_dtype count; /* of a list */
     int axis;             /* of a vertex: 0 to 2; -1: another one */
+    int channel;          /* of a vertex: red, green, blue, 0 to 2; -1: another one */
     bool is_corners;      /* of a face: the list of its vertices */
 };
 
@@ -47,9 +48,17 @@ enum vxd_status vxd_mesh_read_line(struct vxd_mesh_reader *reader, bool *is_end,
 /* Cuts the next word off; NULL: there is none. */
 char *vxd_mesh_word(char **rest);
 
+/* A vertex as it is read. */
+struct vxd_mesh_vertex {
+    double x[3];
+    double rgb[3]; /* 0 to 255 */
+    bool has_colour;
+};
+
 /* Appends a vertex. errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_mesh_add_vertex(struct vxd_mesh_file *mesh, size_t *capacity,
-                                    size_t most, const double x[3], struct vxd_err *err);
+                                    size_t most, const struct vxd_mesh_vertex *vertex,
+                                    struct vxd_err *err);
 
 /* Writes the fan of a face. Returns its triangles. */
 size_t vxd_mesh_fan(const uint32_t *corners, size_t n, uint32_t (*triangles)[3]);

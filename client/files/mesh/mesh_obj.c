@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Wavefront OBJ, line by line:
  *
- *   v X Y Z ...          a vertex; what follows (w, colours) is skipped
+ *   v X Y Z R G B        a vertex, with a colour, 0 to 1 each; without one it may have a w, which is
+ *                        skipped
  *   f A B C ...          a face; each corner is V, V/T, V//N or V/T/N, vertices from 1, or from -1,
  *                        the last one before this line, backwards
  *
@@ -12,17 +13,25 @@
 #include "proto/base/number.h"
 
 static enum vxd_status read_vertex(const struct vxd_mesh_reader *reader, char *rest,
-                                   double x[3], struct vxd_err *err)
+                                   struct vxd_mesh_vertex *vertex, struct vxd_err *err)
 {
+    int n = 0;
+
     for (int k = 0; k < 3; k++) {
         const char *word = vxd_mesh_word(&rest);
 
-        if (word == NULL || !vxd_number_double(word, strlen(word), &x[k])) {
+        if (word == NULL || !vxd_number_double(word, strlen(word), &vertex->x[k])) {
             return vxd_fail(err, VXD_INVALID_ARGUMENT, NULL,
                             "line %llu: a vertex is three numbers",
                             (unsigned long long)reader->n_lines);
         }
     }
+    for (const char *word = vxd_mesh_word(&rest);
+         word != NULL && n < 3 && vxd_number_double(word, strlen(word), &vertex->rgb[n]);
+         word = vxd_mesh_word(&rest)) {
+        vertex->rgb[n++] *= 255;
+    }
+    vertex->has_colour = n == 3;
     return VXD_OK;
 }
 
@@ -59,15 +68,15 @@ enum vxd_status vxd_mesh_open_obj(struct vxd_mesh_file *mesh, size_t most,
     enum vxd_status status;
 
     for (;;) {
-        double x[3];
+        struct vxd_mesh_vertex vertex = {0};
         char *rest;
 
         VXD_TRY(find_line(reader, "v", &rest, err));
         if (rest == NULL) {
             break;
         }
-        VXD_TRY(read_vertex(reader, rest, x, err));
-        VXD_TRY(vxd_mesh_add_vertex(mesh, &capacity, most, x, err));
+        VXD_TRY(read_vertex(reader, rest, &vertex, err));
+        VXD_TRY(vxd_mesh_add_vertex(mesh, &capacity, most, &vertex, err));
     }
     if (fseek(reader->stream, 0, SEEK_SET) != 0) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, NULL, "cannot be read twice"));

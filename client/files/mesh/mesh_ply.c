@@ -3,7 +3,8 @@
  *
  *   ply
  *   format ascii | binary_little_endian | binary_big_endian 1.0
- *   element vertex N            with the properties x, y, z of any type; others are skipped
+ *   element vertex N            with the properties x, y, z of any type, and red, green, blue (or
+ *                               diffuse_red ...), bytes or 0 to 1; others are skipped
  *   element face M              with a list vertex_indices or vertex_index; others are skipped
  *   end_header
  *
@@ -61,7 +62,9 @@ static enum vxd_status read_property(struct vxd_mesh_reader *reader, char *rest,
                                      struct vxd_mesh_element *element,
                                      struct vxd_err *err)
 {
-    struct vxd_mesh_property property = {.axis = -1};
+    static const char *const channels[][2] = {
+        {"red", "diffuse_red"}, {"green", "diffuse_green"}, {"blue", "diffuse_blue"}};
+    struct vxd_mesh_property property = {.axis = -1, .channel = -1};
     const char *word = vxd_mesh_word(&rest);
     const char *name;
 
@@ -80,6 +83,12 @@ static enum vxd_status read_property(struct vxd_mesh_reader *reader, char *rest,
     }
     if (!property.is_list && strlen(name) == 1 && *name >= 'x' && *name <= 'z') {
         property.axis = *name - 'x';
+    }
+    for (int i = 0; i < 3 && !property.is_list; i++) {
+        bool is_it =
+            strcmp(name, channels[i][0]) == 0 || strcmp(name, channels[i][1]) == 0;
+
+        property.channel = is_it ? i : property.channel;
     }
     property.is_corners = property.is_list && (strcmp(name, "vertex_indices") == 0 ||
                                                strcmp(name, "vertex_index") == 0);
@@ -245,10 +254,21 @@ static enum vxd_status read_number(struct vxd_mesh_reader *reader, enum vxd_dtyp
                : wrong(reader, "a row has too few numbers", err);
 }
 
-/* Reads a row: x of a vertex, or the corners of a face. */
+/* Takes a number of a vertex that is a part of its colour: a byte, or from 0 to 1. */
+static void take_channel(const struct vxd_mesh_property *property, double value,
+                         struct vxd_mesh_vertex *vertex)
+{
+    bool is_float = property->dtype == VXD_FLOAT32 || property->dtype == VXD_FLOAT64;
+
+    vertex->rgb[property->channel] = is_float ? value * 255 : value;
+    vertex->has_colour = true;
+}
+
+/* Reads a row: a vertex, or the corners of a face. */
 static enum vxd_status read_row(struct vxd_mesh_file *mesh,
-                                const struct vxd_mesh_element *element, double x[3],
-                                uint32_t *corners, size_t *n_corners, struct vxd_err *err)
+                                const struct vxd_mesh_element *element,
+                                struct vxd_mesh_vertex *vertex, uint32_t *corners,
+                                size_t *n_corners, struct vxd_err *err)
 {
     struct vxd_mesh_reader *reader = mesh->reader;
     char *rest = reader->line;
@@ -277,8 +297,10 @@ static enum vxd_status read_row(struct vxd_mesh_file *mesh,
         }
         for (size_t k = 0; k < (size_t)n; k++) {
             VXD_TRY(read_number(reader, property->dtype, &rest, &value, err));
-            if (property->axis >= 0 && x != NULL) {
-                x[property->axis] = value;
+            if (property->axis >= 0 && vertex != NULL) {
+                vertex->x[property->axis] = value;
+            } else if (property->channel >= 0 && vertex != NULL) {
+                take_channel(property, value, vertex);
             }
             if (!property->is_corners || corners == NULL) {
                 continue;
@@ -310,12 +332,12 @@ enum vxd_status vxd_mesh_open_ply(struct vxd_mesh_file *mesh, size_t most,
 
         /* Rows without a property take no bytes, however many there are. */
         for (uint64_t row = 0; row < element->n && element->n_properties > 0; row++) {
-            double x[3] = {0, 0, 0};
+            struct vxd_mesh_vertex vertex = {0};
 
-            VXD_TRY(read_row(mesh, element, i == header.vertices ? x : NULL, NULL, NULL,
-                             err));
+            VXD_TRY(read_row(mesh, element, i == header.vertices ? &vertex : NULL, NULL,
+                             NULL, err));
             if (i == header.vertices) {
-                VXD_TRY(vxd_mesh_add_vertex(mesh, &capacity, most, x, err));
+                VXD_TRY(vxd_mesh_add_vertex(mesh, &capacity, most, &vertex, err));
             }
         }
     }

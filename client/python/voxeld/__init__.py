@@ -58,6 +58,20 @@ from .generated.map_records import (
     Saved,
     Updated,
 )
+from .generated.posegraph_records import (
+    PosegraphAdded,
+    PosegraphContent,
+    PosegraphInfo,
+    PosegraphKeyframeAdded,
+    PosegraphMatch,
+    PosegraphOptimized,
+    PosegraphPlaces,
+    PosegraphRunning,
+    PosegraphSolution,
+    PosegraphVersion,
+)
+from .generated.odometry_records import OdometryInfo, OdometryPose
+from .generated.slac_records import SlacDeformed, SlacMoved, SlacProgress, SlacResult
 from .generated.token_records import Token
 from .generated.upkeep_records import Decayed, Evidence
 from .generated.volume_records import (
@@ -75,6 +89,9 @@ from .generated.volume_records import (
     VolumeTracked,
 )
 from .maps import Map, Merge
+from .refining import Keyframe, Refined, RefinedKeyframe, RefineLoss, RefineStatus
+from .posegraphs import Posegraph, PosegraphEdge, PosegraphNode, PosegraphPrior
+from .odometries import Odometry
 from .volumes import Volume
 from .networks import Inference, InferItem, InferOutput
 from .generated.network_records import NetworkInfo, NetworkLayer, NetworkOutput, Timings
@@ -186,6 +203,11 @@ __all__ = [
     "InvalidArgument",
     "Item",
     "Lattice",
+    "Keyframe",
+    "RefineLoss",
+    "RefineStatus",
+    "Refined",
+    "RefinedKeyframe",
     "Lidar",
     "Log",
     "LogOdds",
@@ -202,6 +224,9 @@ __all__ = [
     "NetworkLayer",
     "NetworkOutput",
     "NotFound",
+    "Odometry",
+    "OdometryInfo",
+    "OdometryPose",
     "Operation",
     "OutOfRange",
     "Overlap",
@@ -209,6 +234,20 @@ __all__ = [
     "Picture",
     "Pipeline",
     "PointList",
+    "Posegraph",
+    "PosegraphAdded",
+    "PosegraphContent",
+    "PosegraphEdge",
+    "PosegraphInfo",
+    "PosegraphKeyframeAdded",
+    "PosegraphMatch",
+    "PosegraphNode",
+    "PosegraphOptimized",
+    "PosegraphPlaces",
+    "PosegraphPrior",
+    "PosegraphRunning",
+    "PosegraphSolution",
+    "PosegraphVersion",
     "Pose",
     "RayHits",
     "ResourceExhausted",
@@ -224,6 +263,10 @@ __all__ = [
     "Surface",
     "Sweep",
     "Timings",
+    "SlacDeformed",
+    "SlacMoved",
+    "SlacProgress",
+    "SlacResult",
     "Token",
     "Unauthenticated",
     "Unavailable",

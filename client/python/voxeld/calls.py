@@ -18,7 +18,14 @@ from typing import Any
 from voxeld.v1 import admin_pb2, common_pb2, rpc_pb2
 
 from . import wire
-from .errors import Error, Internal, InvalidArgument, ResourceExhausted, error_of
+from .errors import (
+    Error,
+    Internal,
+    InvalidArgument,
+    PermissionDenied,
+    ResourceExhausted,
+    error_of,
+)
 from .reply import code_of
 from .shared import PREFIX_BYTES, Shared, Slot
 from .transport import Connection, Tls, choose_url
@@ -27,6 +34,11 @@ DEFAULT_IN_FLIGHT = 16
 MAX_IN_FLIGHT = 1024
 DEFAULT_REPLY_BYTES = 1 << 30
 MAX_TIMEOUT_S = (2**31 - 1) / 1000
+# Of calls that name no timeout: what is asked for at most, and while the limit is not known.
+LONGEST_TIMEOUT_S = 60.0
+SHORT_TIMEOUT_S = 5.0
+# The server is to answer before the client gives up, since it can say more.
+MOST_ANSWER_S = 0.1
 # While the server's limit is not known, requests below this are sent without a check.
 SURELY_TAKEN_BYTES = 1 << 20
 
@@ -129,7 +141,7 @@ class Calls:
         url: str | None,
         token: str | None,
         client_id: str | None,
-        timeout: float,
+        timeout: float | None,
         *,
         wait: float | None,
         max_in_flight: int,
@@ -137,7 +149,7 @@ class Calls:
         shared_bytes: int,
         tls: Tls | None = None,
     ) -> None:
-        self._timeout = checked_timeout(timeout)
+        self._timeout = None if timeout is None else checked_timeout(timeout)
         if wait is not None and not (math.isfinite(wait) and wait >= 0):
             raise InvalidArgument(f"{wait}; None, 0 or more seconds are right", "wait")
         if not 1 <= max_in_flight <= MAX_IN_FLIGHT:
@@ -152,8 +164,9 @@ class Calls:
         self._id_prefix = secrets.token_hex(4)
         self._ids = itertools.count(1)
         self._mutex = threading.Lock()
-        # The server's limit, and the number of the connection that it was learnt on.
-        self._limit = (0, 0)
+        # The server's limits on messages and timeouts, and the number of the connection that they
+        # were learnt on.
+        self._limit = (0, 0, 0)
         self._last_times: StageTimes | None = None
         self._connection = Connection(
             choose_url(url), max_in_flight, max_reply_bytes, tls
@@ -215,11 +228,14 @@ class Calls:
         timeout: float | None,
         request_id: str | None,
     ) -> tuple[rpc_pb2.Response, dict[str, memoryview]]:
-        timeout_s = self._timeout if timeout is None else checked_timeout(timeout)
+        timeout_s = self._timeout_s(method) if timeout is None else checked_timeout(timeout)
         n_bytes = sum(len(part) for part in parts)
         self._check_size(n_bytes, timeout_s)
         header.request_id = request_id or f"{self._id_prefix}-{next(self._ids)}"
-        header.timeout_ms = max(round(timeout_s * 1000), 1)
+        answer_s = min(timeout_s / 20, MOST_ANSWER_S)
+        # The question for the server's limit is not to exceed it: the server's default is fine.
+        asks_limit = method == "server_info" and timeout is None and self._timeout is None
+        header.timeout_ms = 0 if asks_limit else max(round((timeout_s - answer_s) * 1000), 1)
         header.token = self._token
         header.client_id = self._client_id
         header.traceparent = _traceparent.get()
@@ -307,8 +323,25 @@ class Calls:
         request = rpc_pb2.Request(server_info=admin_pb2.ServerInfoRequest())
         info = self._call("server_info", request, timeout, request_id).server_info
         with self._mutex:
-            self._limit = (number, info.max_message_bytes)
+            self._limit = (number, info.max_message_bytes, info.max_timeout_ms)
         return info
+
+    def _timeout_s(self, method: str) -> float:
+        """How long a call may take that names no timeout."""
+        if self._timeout is not None:
+            return self._timeout
+        if method == "server_info":
+            return SHORT_TIMEOUT_S
+        if self._limit[0] != self._connection.number:
+            try:
+                self._get_server_info(None, None)
+            except PermissionDenied:  # the token's rules: do not ask again
+                with self._mutex:
+                    self._limit = (self._connection.number, 0, 0)
+            except Error:
+                return SHORT_TIMEOUT_S  # the call itself finds out
+        longest_s = self._limit[2] / 1000 if self._limit[2] > 0 else SHORT_TIMEOUT_S
+        return min(longest_s, LONGEST_TIMEOUT_S)
 
     def _check_size(self, n_bytes: int, timeout_s: float) -> None:
         if n_bytes <= SURELY_TAKEN_BYTES:

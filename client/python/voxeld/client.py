@@ -13,10 +13,17 @@ import numpy.typing as npt
 from voxeld.v1 import admin_pb2, backup_pb2, rpc_pb2, voxelize_pb2, why_pb2
 
 from . import wire
-from .calls import DEFAULT_IN_FLIGHT, DEFAULT_REPLY_BYTES
+from .calls import DEFAULT_IN_FLIGHT, DEFAULT_REPLY_BYTES, SHORT_TIMEOUT_S
 from .cloud import Pose
 from .errors import Error, InvalidArgument
-from .generated import map_client, token_client, volume_client
+from .generated import (
+    map_client,
+    odometry_client,
+    posegraph_client,
+    slac_client,
+    token_client,
+    volume_client,
+)
 from .maps import Merge, merge_request
 from .networks import NetworkCalls
 from .pipeline import Pipeline
@@ -52,7 +59,7 @@ def connect(
     url: str | None = None,
     token: str | None = None,
     client_id: str | None = None,
-    timeout: float = 1.0,
+    timeout: float | None = None,
     *,
     wait: float | None = None,
     max_in_flight: int = DEFAULT_IN_FLIGHT,
@@ -70,7 +77,8 @@ def connect(
     token            None: $VOXELD_TOKEN, else none
     client_id        names the sender, for fairness and calls that change something (see Client):
                      [a-z0-9][a-z0-9._-]{0,62}, of one client at a time. None: a random one
-    timeout          seconds, of every call that names none
+    timeout          seconds, of every call that names none. None: as long as the server allows (its
+                     limits.max_timeout_ms), at most a minute
     wait             seconds to wait for the first connection. None: 1, but a Unix socket
                      that does not exist fails at once; 0: not at all, connect in the
                      background
@@ -131,7 +139,7 @@ class Client(NetworkCalls, SceneCalls, WatchCalls):
         url: str | None,
         token: str | None,
         client_id: str | None,
-        timeout: float,
+        timeout: float | None,
         *,
         wait: float | None,
         max_in_flight: int,
@@ -226,12 +234,12 @@ class Client(NetworkCalls, SceneCalls, WatchCalls):
 
         duration_ms  0: 1000, at most 60000
         n_points     a stage; 0: 20000, at most 1000000
-        timeout      None: the duration plus the client's
+        timeout      None: the duration plus the client's (5 s where it has none)
 
         Needs the scope admin. Raises Internal when a result differs.
         """
         if timeout is None:
-            timeout = self._timeout + (duration_ms or 1000) / 1000
+            timeout = (self._timeout or SHORT_TIMEOUT_S) + (duration_ms or 1000) / 1000
         try:
             message = admin_pb2.SelfTestRequest(duration_ms=duration_ms, n_points=n_points)
         except (TypeError, ValueError) as e:
@@ -291,8 +299,9 @@ class Client(NetworkCalls, SceneCalls, WatchCalls):
         size        voxel edge in metres, one number or one an axis
         range       (low, high) corners in metres, or their six numbers; low included
         rule        "spconv" (floor((p - low) / size) within the range's grid; needs a
-                    range) or "minkowski" (floor(p / size); a range only crops). None:
-                    spconv when a range is given
+                    range), "minkowski" (floor(p / size); a range only crops) or "double"
+                    (that in float64, as Open3D's voxel_down_sample). None: spconv when a
+                    range is given
         order       of the voxels of an item: "morton" (None) or "first_point"
         origin      map position of the lattice's zero
         features    names of the channels: fields, "x" "y" "z", "dt". None: x, y, z and all
@@ -351,11 +360,25 @@ class Client(NetworkCalls, SceneCalls, WatchCalls):
     map_load = map_client.map_load
     map_drop = map_client.map_drop
 
+    slac_optimize = slac_client.slac_optimize
+    slac_progress = slac_client.slac_progress
+    slac_cancel = slac_client.slac_cancel
+    slac_apply = slac_client.slac_apply
+    slac_deform_volume = slac_client.slac_deform_volume
+
     token_issue = token_client.token_issue
+    odometry_create = odometry_client.odometry_create
+    odometry = odometry_client.odometry
+    odometries = odometry_client.odometries
+    odometry_drop = odometry_client.odometry_drop
     volume_create = volume_client.volume_create
     volume = volume_client.volume
     volumes = volume_client.volumes
     volume_drop = volume_client.volume_drop
+    posegraph_create = posegraph_client.posegraph_create
+    posegraph = posegraph_client.posegraph
+    posegraphs = posegraph_client.posegraphs
+    posegraph_drop = posegraph_client.posegraph_drop
 
 
 def chosen(

@@ -18,6 +18,7 @@ from .calls import Calls
 from .cloud import OF_NUMPY, DType, Pose
 from .errors import Error, Internal, InvalidArgument
 from .reply import WIRE_TYPES, array_of, bad
+from .shown import Named
 
 # A type, or a type and elements an entry.
 ArraySpec = npt.DTypeLike | tuple[npt.DTypeLike, int]
@@ -137,10 +138,11 @@ class Reply:
         return array.view(np.bool_)
 
     def all_rows(self, n: int) -> dict[str, Array]:
-        return {
-            rows.name: self.rows(f"values[{i}].rows", rows.rows, n)
+        rows = (
+            (rows.name, self.rows(f"values[{i}].rows", rows.rows, n))
             for i, rows in enumerate(self.message.values)
-        }
+        )
+        return Named(rows, "array")
 
     def rows(self, path: str, tensor: common_pb2.Tensor, n: int) -> Array:
         """Takes n rows of any type and width."""
@@ -199,7 +201,8 @@ def check_one_of(value: int, allowed: tuple[int, ...], field: str) -> None:
 
 def check_with(value: Any, other: Any, field: str, other_field: str) -> None:
     """Refuses a value that means something only beside another."""
-    if value and other is None:
+    is_given = value is not None if isinstance(value, np.ndarray) else bool(value)
+    if is_given and other is None:
         raise InvalidArgument(f"goes with {other_field}", field)
 
 
@@ -226,8 +229,36 @@ def int32s(indices: npt.ArrayLike, field: str) -> Array:
     return array.astype(np.int32, copy=False)
 
 
-def tensor(name: str, message: Any, array: Array) -> list[wire.Part]:
-    """Makes a tensor the field of that name of a message."""
+def places(points: npt.ArrayLike, field: str) -> Array:
+    """Makes n x 3 float32 or float64 of places in metres; whole numbers are converted."""
+    array = np.asarray(points)
+    if array.dtype.kind in "iub" or array.size == 0:
+        array = array.astype(np.float64)
+    if array.size == 0:
+        array = array.reshape(0, 3)
+    if array.ndim != 2 or array.shape[1] != 3 or array.dtype not in (np.float32, np.float64):
+        raise InvalidArgument(
+            f"{array.dtype} of shape {array.shape}; n x 3 float32 or float64 is right", field
+        )
+    return array
+
+
+def rows(values: npt.ArrayLike, dtype: str, columns: int, field: str) -> Array:
+    """Makes values an array of so many columns (0: of numbers) and of that type."""
+    try:
+        array = np.asarray(values, dtype)
+    except (TypeError, ValueError, OverflowError) as e:
+        raise InvalidArgument(f"no array of {np.dtype(dtype)}: {e}", field) from None
+    if array.ndim != (1 if columns == 0 else 2) or (columns > 0 and array.shape[1] != columns):
+        right = f"n x {columns}" if columns > 0 else "n"
+        raise InvalidArgument(f"has the shape {array.shape}; {right} is right", field)
+    return array
+
+
+def tensor(name: str, message: Any, array: Array | None) -> list[wire.Part]:
+    """Makes a tensor the field of that name of a message; None leaves it out."""
+    if array is None:
+        return []
     return tensor_of(message.DESCRIPTOR.fields_by_name[name].number, array)
 
 

@@ -22,6 +22,8 @@ class LogOdds:
     occupied    from here on a voxel is occupied
     step, error  in what comes out: log-odds of a step of the server's 8-bit numbers, and the
                  largest relative error of the five, at most 0.01
+    label_votes  a voxel's material is that of most of its last so many scans that hit it, 2 to 4;
+                 0: of the last hit
     """
 
     hit: float = 0.0
@@ -31,6 +33,7 @@ class LogOdds:
     occupied: float = 0.0
     step: float = 0.0
     error: float = 0.0
+    label_votes: int = 0
 
 
 def fusion_of(name: str) -> int:
@@ -45,7 +48,7 @@ def log_odds_of(odds: LogOdds | None) -> scene_pb2.SceneLogOdds | None:
     try:
         return scene_pb2.SceneLogOdds(
             hit=odds.hit, miss=odds.miss, clamp_low=odds.clamp_low,
-            clamp_high=odds.clamp_high, occupied=odds.occupied,
+            clamp_high=odds.clamp_high, occupied=odds.occupied, label_votes=odds.label_votes,
         )  # fmt: skip
     except (TypeError, ValueError) as e:
         raise InvalidArgument(str(e), "log_odds") from None

@@ -74,7 +74,12 @@ class Map:
         self.lattice = info.lattice
 
     def __repr__(self) -> str:
-        return f"<voxeld.Map {self.name!r} at {self._client.url}>"
+        arrays = ", ".join(f"{a.name}: {a.dtype.name.lower()}" for a in self.arrays.values())
+        size = "" if self.lattice is None else f", voxels of {self.lattice.size[0]:g} m"
+        return (
+            f"<voxeld.Map {self.name!r}: {self.n_components} x {self.key_dtype.name.lower()} -> "
+            f"{arrays or 'a set'}{size}; at {self._client.url}>"
+        )
 
     info = map_methods.info
     insert = map_methods.insert

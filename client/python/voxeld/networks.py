@@ -26,6 +26,7 @@ from .generated.network_records import (
 )
 from .points import Points, clouds_of, pose_of
 from .reply import WIRE_TYPES, array_of, bad, code_of, record_of
+from .shown import Named, shown
 
 @dataclasses.dataclass(frozen=True)
 class InferItem:
@@ -47,6 +48,7 @@ class InferItem:
     points: slice
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class InferOutput:
     """Rows of all items, item by item.
@@ -66,6 +68,7 @@ class InferOutput:
     stride: tuple[int, ...]
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class Inference:
     """outputs: by name. size, origin, low: the low corner of input cell (x, y, z) is
@@ -88,7 +91,8 @@ class Inference:
     request_id: str
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        """Returns an output's labels where it has them, else its values."""
+        """Returns an output's labels where it has them, else its values. KeyError says which
+        outputs there are."""
         output = self.outputs[name]
         return output.values if output.labels is None else output.labels
 
@@ -254,7 +258,7 @@ def inference_of(
         message,
         precision=name_of(NETWORK_PRECISIONS, message.precision),
         items=items,
-        outputs={o.name: o for o in outputs},
+        outputs=Named(((o.name, o) for o in outputs), "output"),
         timings=timings_of(message.timings),
         queue_ms=response.header.queue_ms,
         total_ms=response.header.total_ms,

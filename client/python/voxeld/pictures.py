@@ -17,11 +17,12 @@ import numpy.typing as npt
 from voxeld.v1 import common_pb2, render_pb2
 
 from .errors import InvalidArgument
+from .exchange import Box
 from .reply import bad
 from .scene_records import SceneReply, message_of
 
 CAMERAS = ("pinhole", "orthographic", "equirectangular", "lidar")
-MODES = ("colour", "height", "depth", "normal", "material", "ao", "path")
+MODES = ("colour", "height", "depth", "normal", "material", "ao", "path", "age", "label")
 ENCODES = ("tensor", "png", "jpeg")
 
 Place = Sequence[float]
@@ -52,9 +53,9 @@ def png_of(pixels: npt.NDArray[np.uint8]) -> bytes:
 class Picture:
     """What Scene.render gives: rows from the top, columns from the left.
 
-    pixels   height x width x 3 uint8 ("colour", "height", "ao", "path") or int8 ("normal", 0 where
-             nothing is); height x width float32 metres ("depth", infinite where nothing is) or
-             int32 ("material", -1 where nothing is)
+    pixels   height x width x 3 uint8 ("colour", "height", "ao", "path", "age", "label") or int8
+             ("normal", 0 where nothing is); height x width float32 metres ("depth", infinite
+             where nothing is) or int32 ("material", -1 where nothing is)
     eye, target, up   the camera, as it was taken; metres
     n_rays   that were cast at most
     """
@@ -95,6 +96,10 @@ class Picture:
         """Writes the PNG file."""
         Path(path).write_bytes(self.png())
 
+    def __repr__(self) -> str:
+        height, width = self.pixels.shape[:2]
+        return f"Picture({width} x {height} pixels of version {self.version})"
+
     def _repr_png_(self) -> bytes:
         return self.png()
 
@@ -114,6 +119,14 @@ def vec3_of(values: Place | None, field: str) -> common_pb2.Vec3 | None:
     return common_pb2.Vec3(x=numbers[0], y=numbers[1], z=numbers[2])
 
 
+def clip_of(box: Box | None) -> render_pb2.RenderBox | None:
+    if box is None:
+        return None
+    if not hasattr(box, "low") or not hasattr(box, "high"):
+        raise InvalidArgument(f"{box!r}; a voxeld.Box is right", "clip")
+    return render_pb2.RenderBox(low=vec3_of(box.low, "clip"), high=vec3_of(box.high, "clip"))
+
+
 def request_of(
     *,
     camera: str,
@@ -124,6 +137,7 @@ def request_of(
     up: Place | None,
     elevations_deg: npt.ArrayLike | None,
     sun_direction: Place | None,
+    clip: Box | None,
     **members: Any,
 ) -> render_pb2.SceneRenderRequest:
     message = message_of(
@@ -136,6 +150,7 @@ def request_of(
             eye=vec3_of(eye, "eye"), target=vec3_of(look, "look"), up=vec3_of(up, "up")
         ),
         sun_direction=vec3_of(sun_direction, "sun_direction"),
+        clip=clip_of(clip),
         **members,
     )
     if elevations_deg is not None:

@@ -15,18 +15,20 @@ import numpy.typing as npt
 from voxeld.v1 import admin_pb2, common_pb2, rpc_pb2, voxelize_pb2
 
 from .errors import Code, Internal
+from .shown import members_of, table_of
 
 Record = TypeVar("Record")
 
 INT32_MAX = 2**31 - 1
 REDUCTIONS = ("mean", "sum", "min", "max", "first")
 OUTPUTS = ("coords", "counts", "inverse", "points", "first_index")
-RULES = ("", "spconv", "minkowski")
+RULES = ("", "spconv", "minkowski", "double")
 
 
 @dataclasses.dataclass(frozen=True)
 class ServerInfo:
-    """The server and its limits. instance_id is a new one after every restart."""
+    """The server and its limits. instance_id is a new one after every restart; http is where HTTP
+    and the dashboard are, "" where nowhere."""
 
     version: str
     backend: str
@@ -38,6 +40,7 @@ class ServerInfo:
     max_timeout_ms: int
     instance_id: str
     started_ns: int
+    http: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -221,6 +224,7 @@ class Voxels:
     engine_ms, queue_ms, total_ms
                  in the engine; waited at the server; at the server from arrival to reply
     merged       with merge: what that did
+    frame        where the channels x, y, z count from: "map", or "origin" where that is not zero
     replayed     the outcome of an earlier call with this sequence (see Client)
     arrays_dropped
                  the server remembered the counts of that one only
@@ -229,16 +233,17 @@ class Voxels:
     n_voxels: int
     n_points: int
     items: tuple[Item, ...]
-    coords: npt.NDArray[np.int32] | None
-    counts: npt.NDArray[np.uint32] | None
-    inverse: npt.NDArray[np.int32] | None
-    mean: npt.NDArray[np.float32] | None
-    sum: npt.NDArray[np.float32] | None
-    min: npt.NDArray[np.float32] | None
-    max: npt.NDArray[np.float32] | None
-    first: npt.NDArray[np.float32] | None
-    points: npt.NDArray[np.float32] | None
-    first_index: npt.NDArray[np.uint32] | None
+    # "| Any": None where it was not asked for, which the caller knows and the checker does not.
+    coords: npt.NDArray[np.int32] | Any
+    counts: npt.NDArray[np.uint32] | Any
+    inverse: npt.NDArray[np.int32] | Any
+    mean: npt.NDArray[np.float32] | Any
+    sum: npt.NDArray[np.float32] | Any
+    min: npt.NDArray[np.float32] | Any
+    max: npt.NDArray[np.float32] | Any
+    first: npt.NDArray[np.float32] | Any
+    points: npt.NDArray[np.float32] | Any
+    first_index: npt.NDArray[np.uint32] | Any
     features: tuple[str, ...]
     size: tuple[float, float, float]
     origin: tuple[float, float, float]
@@ -252,9 +257,20 @@ class Voxels:
     merged: Merged | None
     replayed: bool
     arrays_dropped: bool
+    frame: str = "map"
 
     def __len__(self) -> int:
         return self.n_voxels
+
+    def __repr__(self) -> str:
+        edges = {f"{edge:g}" for edge in self.size}
+        size = " x ".join(f"{edge:g}" for edge in self.size) if len(edges) > 1 else edges.pop()
+        clouds = f" of {len(self.items)} clouds" if len(self.items) > 1 else ""
+        return f"Voxels({self.n_voxels} voxels of {size} m from {self.n_points} points{clouds})"
+
+    def _repr_html_(self) -> str:
+        members = [m for m in members_of(self) if m[0] not in ("items", "request_id")]
+        return table_of(repr(self), members)
 
     def centres(self) -> npt.NDArray[np.float64]:
         """Returns m x 3 centres of the voxels in the map frame, metres. Needs coords."""
@@ -389,13 +405,14 @@ def voxels_of(
         raise bad("inverse", "a voxel that does not exist")
     if len(message.grid) not in (0, 3):
         raise bad("grid", "not three numbers")
+    origin = (message.origin.x, message.origin.y, message.origin.z)
     return Voxels(
         n_voxels=m,
         n_points=n,
         items=items,
         features=tuple(message.features),
         size=(message.size.x, message.size.y, message.size.z),
-        origin=(message.origin.x, message.origin.y, message.origin.z),
+        origin=origin,
         low=(message.low.x, message.low.y, message.low.z),
         rule=RULES[message.rule] if 0 <= message.rule < len(RULES) else "",
         grid=tuple(message.grid) if message.grid else None,
@@ -406,5 +423,6 @@ def voxels_of(
         merged=record_of(Merged, message.merged) if message.HasField("merged") else None,
         replayed=response.header.replayed,
         arrays_dropped=dropped,
+        frame=message.frame or ("origin" if any(origin) else "map"),
         **checked,
     )

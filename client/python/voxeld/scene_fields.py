@@ -15,12 +15,14 @@ from .calls import Calls
 from .errors import InvalidArgument
 from .scene_records import Box, SceneReply, message_of, metres_of, plain_shape, tensor_of
 from .exchange import At, at_of
+from .shown import shown
 
 UNKNOWN = ("free", "occupied", "ignored")
 INTERPOLATION = ("nearest", "trilinear")
 TO = ("centre", "surface")
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class Distances:
     """Distances at points.
@@ -44,6 +46,7 @@ class Distances:
     engine_ms: float
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class Contacts:
     """Which shapes, or trajectories, touch obstacles.
@@ -64,6 +67,7 @@ class Contacts:
     engine_ms: float
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class DistanceField:
     """A box of a distance field.

@@ -50,6 +50,7 @@ class SceneMeshes(SceneFields):
         material: int = 0,
         *,
         materials: npt.ArrayLike | None = None,
+        colours: npt.ArrayLike | None = None,
         rule: str = "conservative",
         in_voxels: bool = False,
         if_version: int = 0,
@@ -62,6 +63,7 @@ class SceneMeshes(SceneFields):
         vertices    n x 3, metres (or voxels from the low corner, with in_voxels)
         triangles   m x 3, rows of vertices
         materials   m, of each triangle, instead of one material
+        colours     n x 3, 0 to 255, of each vertex: a triangle takes the palette's nearest colour
         rule        "conservative": the voxels whose cube a triangle meets; "thin": those in which
                     it meets an axis through the centre
         """
@@ -82,6 +84,13 @@ class SceneMeshes(SceneFields):
             if len(values) > 0 and not 0 <= values.min() <= values.max() < 65536:
                 raise InvalidArgument("materials are 0 to 65535", "materials")
             parts += tensor_of(message.MATERIALS_FIELD_NUMBER, values.astype("<u2"))
+        if colours is not None:
+            rgb = np.asarray(colours)
+            if rgb.dtype.kind not in "iu" or rgb.shape != np.asarray(vertices).shape:
+                raise InvalidArgument("three integers for each vertex are right", "colours")
+            if rgb.size > 0 and not 0 <= rgb.min() <= rgb.max() < 256:
+                raise InvalidArgument("colours are 0 to 255", "colours")
+            parts += tensor_of(message.COLOURS_FIELD_NUMBER, rgb.astype("|u1"))
         number = self._client._numbered(sequence)
         reply = self._exchange("scene_import_mesh", message, parts, timeout, request_id, number)
         with reply:

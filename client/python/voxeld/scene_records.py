@@ -15,13 +15,14 @@ import numpy.typing as npt
 from voxeld.v1 import scene_pb2
 
 from . import wire
-from .cloud import OF_NUMPY
+from .cloud import OF_NUMPY, Pose
 from .durability import fsync_of
 from .errors import InvalidArgument
 from .exchange import Array, Reply
 from .fusion import FUSIONS, LogOdds
 from .networks import Timings
 from .reply import bad, record_of
+from .shown import shown
 
 ACTIONS = ("fill", "erase", "set_free", "paint", "replace", "erode", "dilate", "copy", "keep")
 PINS = {"": 0, "pinned": 1, "unpinned": 2}
@@ -90,6 +91,7 @@ class HalfSpace:
     offset: float
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class PointList:
     """A list of voxels: n x 3 integers are voxel indices, floating-point numbers metres.
@@ -99,6 +101,7 @@ class PointList:
     materials: npt.ArrayLike | None = None
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class Heightfield:
     """Columns that reach from low_z up to heights (n_x x n_y, NaN: no column there) above square
@@ -190,8 +193,10 @@ class SceneInfo:
     oldest_version  that is kept, snapshots aside
     n_sharing   scenes that share its memory, itself included: branches
     fusion      "last" or "log-odds"; log_odds: None with last
-    log_odds_bytes  of n_bytes, of all scenes that share it
+    log_odds_bytes  of n_bytes, of all scenes that share it; vote_bytes of these: for materials
     n_pinned    voxels that scans and decays leave as they are; from Client.scene and Scene.info
+    occupied_low, occupied_high  corners of the box of all occupied voxels, metres, likewise; None
+                where there are none
     """
 
     name: str
@@ -226,6 +231,9 @@ class SceneInfo:
     log_odds: LogOdds | None
     log_odds_bytes: int
     n_pinned: int
+    vote_bytes: int
+    occupied_low: tuple[float, float, float] | None = None
+    occupied_high: tuple[float, float, float] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -258,7 +266,8 @@ class Integrated:
     max_range, of a label that takes no material or dropped by the filter. n_relabelled: voxels
     that were occupied and took another material. n_ground, n_sparse: the filter's points, of the
     ground and of voxels that too few hit. digest and network: of the network that the
-    cloud went through; "" and None without."""
+    cloud went through; "" and None without. With estimate: status "ok" or "lost", reason of the
+    latter, and the pose found, or where the sensor was thought to be."""
 
     change: Change
     stamp_ns: int
@@ -281,8 +290,12 @@ class Integrated:
     n_relabelled: int
     n_ground: int
     n_sparse: int
+    status: str = "ok"
+    reason: str = ""
+    T_map_sensor: Pose | None = None
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class VoxelValues:
     """states: uint8 n, a VoxelState each. materials: uint16 n, 0 where not
@@ -304,6 +317,7 @@ class VoxelValues:
         return (self.states & VoxelState.FREE) != 0
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class RayHits:
     """distances: float32 n, metres, -1 = nothing. voxels: int32 n x 3, -1 = nothing. normals:
@@ -324,6 +338,7 @@ class RayHits:
         return self.distances >= 0
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class NearestVoxels:
     """Nearest occupied voxels; distances, voxels and materials as of RayHits."""
@@ -337,6 +352,7 @@ class NearestVoxels:
     engine_ms: float
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class Overlap:
     """states: uint8 n, the VoxelStates in each shape.
@@ -350,6 +366,7 @@ class Overlap:
     engine_ms: float
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cells:
     """Cells in Morton order. The low corner of cell (x, y, z) is origin + (x, y, z) *
@@ -379,6 +396,7 @@ class Cells:
         return np.asarray(np.add(self.origin, (self.cells + 0.5) * self.cell_size), np.float64)
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class Dense:
     """states: uint8 n_x x n_y x n_z, sets of states. materials: uint16, None in scenes
@@ -467,6 +485,11 @@ class SceneReply(Reply):
         )
 
 
+def corner_of(message: scene_pb2.SceneInfo, name: str) -> tuple[float, float, float] | None:
+    corner = getattr(message, name)
+    return (corner.x, corner.y, corner.z) if message.HasField(name) else None
+
+
 def info_of(message: scene_pb2.SceneInfo) -> SceneInfo:
     spec = message.spec
     return record_of(
@@ -485,6 +508,8 @@ def info_of(message: scene_pb2.SceneInfo) -> SceneInfo:
         journal_max_bytes=message.durability.journal_max_bytes,
         fusion=FUSIONS[spec.fusion],
         log_odds=record_of(LogOdds, spec.log_odds) if spec.HasField("log_odds") else None,
+        occupied_low=corner_of(message, "occupied_low"),
+        occupied_high=corner_of(message, "occupied_high"),
     )
 
 

@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy.typing as npt
 
-from voxeld.v1 import rpc_pb2, scene_pb2, scene_upkeep_pb2
+from voxeld.v1 import common_pb2, rpc_pb2, scene_pb2, scene_upkeep_pb2
 
 from . import wire
 from .calls import Calls
 from .cloud import Pose
 from .durability import durability_of
 from .errors import Aborted, InvalidArgument
-from .exchange import At, at_of
+from .exchange import At, at_of, name_of, pose_in
 from .generated import grid_client, upkeep_client
+from .generated.odometry_records import ODOMETRY_REASONS, ODOMETRY_STATUSS
 from .generated.upkeep_records import Evidence
 from .fusion import LogOdds, fusion_of, log_odds_of
 from .labels import Labels, labels_of
@@ -80,7 +81,11 @@ class Scene(SceneVersions, SceneWatches):
         self.palette = info.palette
 
     def __repr__(self) -> str:
-        return f"<voxeld.Scene {self.name!r} at {self._client.url}>"
+        side = self.voxel_size * 2**self.depth
+        return (
+            f"<voxeld.Scene {self.name!r}: voxels of {self.voxel_size:g} m in a cube of {side:g} m"
+            f"{', free space' if self.track_free else ''}; at {self._client.url}>"
+        )
 
     def info(
         self,
@@ -142,6 +147,8 @@ class Scene(SceneVersions, SceneWatches):
         output: str = "",
         expect_digest: str = "",
         filter: Filter | None = None,
+        estimate: bool = False,
+        odometry: str = "",
         frame_id: str = "",
         stamp_ns: int = 0,
         if_version: int = 0,
@@ -172,6 +179,9 @@ class Scene(SceneVersions, SceneWatches):
         output     of the network, where several have labels by point
         expect_digest  FailedPrecondition unless the network's begins so
         filter     drops points of the ground, and of voxels that too few hit
+        estimate   the pose is found by odometry; the cloud's is where the sensor is thought to be.
+                   A scan that is lost is not added: see the outcome's status
+        odometry   the name of the one that finds it; "": one that is kept beside the scene
         """
         of_array = {"stamp_ns": stamp_ns, "frame_id": frame_id, "T_map_sensor": pose_of(pose)}
         clouds = clouds_of(points, {k: v for k, v in of_array.items() if v})
@@ -180,7 +190,8 @@ class Scene(SceneVersions, SceneWatches):
         message = message_of(
             scene_pb2.SceneIntegrateRequest, "if_version",
             name=self.name, network=network, label_to_material=labels_of(labels), output=output,
-            expect_digest=expect_digest, if_version=if_version,
+            expect_digest=expect_digest, if_version=if_version, odometry=odometry,
+            pose=common_pb2.POSE_ESTIMATE if estimate else common_pb2.POSE_GIVEN,
         )  # fmt: skip
         # With a network, only a rule that is not the default is sent, for the server to refuse.
         if not network or rule != "constant" or material or field:
@@ -200,6 +211,9 @@ class Scene(SceneVersions, SceneWatches):
             ran = reply.message.HasField("network")
             return record_of(
                 Integrated, reply.message, change=reply.change(), replayed=reply.replayed,
+                status=name_of(ODOMETRY_STATUSS, reply.message.status),
+                reason=name_of(ODOMETRY_REASONS, reply.message.reason),
+                T_map_sensor=pose_in(reply.message.T_map_sensor) if estimate else None,
                 network=record_of(Timings, reply.message.network) if ran else None,
             )  # fmt: skip
 
@@ -299,6 +313,7 @@ class Scene(SceneVersions, SceneWatches):
         variation: float = 0.0,
         z_range: tuple[float, float] = (0.0, 0.0),
         detail: float = 0.0,
+        clip: Box | None = None,
         at: At | None = None,
         timeout: float | None = None,
         request_id: str | None = None,
@@ -308,7 +323,8 @@ class Scene(SceneVersions, SceneWatches):
         eye, look       metres; None: all that is occupied is seen
         fov             degrees between the top and the bottom edge; 0: 50
         size            width, height in pixels
-        mode            "colour", "height", "depth", "normal", "material", "ao" or "path"
+        mode            "colour", "height", "depth", "normal", "material", "ao", "path", "age" (by
+                        the version that changed a voxel last) or "label" (without light)
         camera          "pinhole", "orthographic" (view_height metres from top to bottom; 0: all),
                         "equirectangular", or "lidar" (elevations_deg: one for each row, which are
                         the height)
@@ -318,10 +334,11 @@ class Scene(SceneVersions, SceneWatches):
         sun, ambient    strengths of light; 0: 0.8 and 0.4, below 0: none
         z_range         of "height": z of the first and last colour; equal: of what is occupied
         detail          cubes that look smaller than so many pixels are drawn as one voxel
+        clip            only what is in this box is drawn
         """
         message = request_of(
             camera=camera, mode=mode, encode="tensor", eye=eye, look=look, up=up,
-            elevations_deg=elevations_deg, sun_direction=sun_direction,
+            elevations_deg=elevations_deg, sun_direction=sun_direction, clip=clip,
             name=self.name, at=at_of(at), fov_y_deg=fov, view_height_m=view_height,
             width=size[0], height=0 if camera == "lidar" else size[1], samples=samples,
             ao_samples=ao_samples, ao_radius_m=ao_radius, bounces=bounces, seed=seed,
@@ -629,7 +646,7 @@ class SceneCalls(Calls):
         self, name: str, *, timeout: float | None = None, request_id: str | None = None
     ) -> Scene:
         """Returns the scene of this name. Raises NotFound."""
-        request = rpc_pb2.Request(scene_get=scene_pb2.SceneGetRequest(name=name))
+        request = rpc_pb2.Request(scene_get=scene_pb2.SceneGetRequest(name=name, uncounted=True))
         response = self._call("scene_get", request, timeout, request_id)
         return Scene(self, info_of(response.scene_get.scene))
 

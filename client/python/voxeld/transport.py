@@ -245,7 +245,9 @@ class Connection:
         try:
             return self._exchange(parts, deadline, sent)
         except DeadlineExceeded:
-            raise DeadlineExceeded(f"no reply within {timeout_s:g} s") from None
+            raise DeadlineExceeded(
+                f"no reply within {timeout_s:g} s, which timeout= of the call or of connect() says"
+            ) from None
         except Unavailable:
             if self._closing:
                 raise Cancelled("the client was closed meanwhile") from None

@@ -14,6 +14,7 @@ from voxeld.v1 import scene_version_pb2
 
 from .reply import bad, record_of
 from .scene_records import Change, SceneReply
+from .shown import shown
 
 VERSION_KINDS = ("made", "edited", "integrated", "undone", "redone", "decayed")
 
@@ -87,6 +88,7 @@ class Undone:
     replayed: bool
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class Diff:
     """Cells in which two versions differ, in Morton order. The low corner of cell (x, y, z) is

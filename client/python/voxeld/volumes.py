@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from voxeld.v1 import volume_pb2
+from voxeld.v1 import common_pb2, volume_pb2
 
-from . import exchange, meshes, wire
+from . import exchange, meshes, refining, wire
 from .calls import Calls
 from .cloud import Pose
 from .errors import InvalidArgument
@@ -43,7 +43,9 @@ def _images(
             f"{depth.dtype} of shape {depth.shape}; height x width uint16 or float32 is right",
             "depth",
         )
-    if colour is not None and (colour.dtype != np.uint8 or colour.shape != (*depth.shape, 3)):
+    if colour is not None and (
+        colour.dtype != np.uint8 or colour.shape != (*depth.shape, 3)
+    ):
         raise InvalidArgument(
             f"{colour.dtype} of shape {colour.shape}; uint8 {(*depth.shape, 3)} is right",
             "colour",
@@ -73,7 +75,10 @@ class Volume:
         self.origin = info.origin
 
     def __repr__(self) -> str:
-        return f"<voxeld.Volume {self.name!r} at {self._client.url}>"
+        return (
+            f"<voxeld.Volume {self.name!r}: voxels of {self.voxel_size_m:g} m; "
+            f"at {self._client.url}>"
+        )
 
     info = volume_methods.info
     integrate_bytes = volume_methods.integrate_bytes
@@ -83,6 +88,12 @@ class Volume:
     extract = volume_methods.extract
     clear = volume_methods.clear
     decay = volume_methods.decay
+    stamp = volume_methods.stamp
+    import_scene = volume_methods.import_scene
+    distance = volume_methods.distance
+    refine = refining.refine
+    refine_status = refining.refine_status
+    refine_cancel = refining.refine_cancel
     drop = volume_methods.drop
 
     def copy(self, to: str, **more: Any) -> Volume:
@@ -145,7 +156,10 @@ class Volume:
         more    the other arguments of track_bytes
         The others are as of track_and_integrate.
         """
-        return self.track_bytes(**_images(depth, camera, colour), T_map_camera=T_map_camera, **more)
+        return self.track_bytes(
+            **_images(depth, camera, colour), T_map_camera=T_map_camera, **more
+        )
+
     def integrate_points(
         self,
         points: Points,
@@ -165,6 +179,8 @@ class Volume:
         by_angle: bool = False,
         label_field: str = "",
         labels: npt.ArrayLike | None = None,
+        estimate: bool = False,
+        odometry: str = "",
         timeout: float | None = None,
         request_id: str | None = None,
         sequence: int = 0,
@@ -183,6 +199,9 @@ class Volume:
         by_angle     multiply weights by the cosine between ray and normal, which is in the fields
                      normal_x, normal_y, normal_z
         label_field  the field with the label of each point, 1 to 255; or labels: n numbers
+        estimate     the pose is found by odometry; `pose` is where the sensor is thought to be. A
+                     scan that is lost is not added: see the outcome's status
+        odometry     the name of the one that finds it; "": one that is kept beside the volume
         """
         of_array = {"T_map_sensor": pose_of(pose)}
         clouds = clouds_of(points, {k: v for k, v in of_array.items() if v})
@@ -205,7 +224,11 @@ class Volume:
             inverse_square=inverse_square,
             by_angle=by_angle,
             label_field=label_field,
-            labels=b"" if labels is None else np.asarray(labels).astype(np.uint8).tobytes(),
+            pose=common_pb2.POSE_ESTIMATE if estimate else common_pb2.POSE_GIVEN,
+            odometry=odometry,
+            labels=b""
+            if labels is None
+            else np.asarray(labels).astype(np.uint8).tobytes(),
         )
         number = volume_pb2.VolumeIntegratePointsRequest.CLOUD_FIELD_NUMBER
         parts = wire.cloud_parts(clouds[0], "cloud", number)
@@ -243,7 +266,9 @@ class Volume:
         if box is not None:
             message.box.low.CopyFrom(wire.vec3(box.low, "box.low"))
             message.box.high.CopyFrom(wire.vec3(box.high, "box.high"))
-        reply = exchange.ask(self._client, "volume_extract", message, timeout, request_id)
+        reply = exchange.ask(
+            self._client, "volume_extract", message, timeout, request_id
+        )
         meshes.write_whole(path, reply.ply)
         return int(reply.n_vertices)
 

@@ -13,6 +13,10 @@ enum {
 
 /* Places of the tool, seen from voxelctl: beside it in a build, else where it is
  * installed. */
+enum {
+    DEFAULT_TIMEOUT_MS = 5000 /* of its requests */
+};
+
 static const char *const places[] = {"bench_load", CTL_LIBEXEC "/bench_load"};
 
 /* Returns only if there is no such program, or it does not start; after a message. */
@@ -37,7 +41,7 @@ static bool pass_token(const struct ctl_globals *globals)
 {
     if (globals->options.token != NULL &&
         setenv("VOXELD_TOKEN", globals->options.token, 1) != 0) {
-        (void)fprintf(stderr, "voxelctl bench: --token-file: %s\n", strerror(errno));
+        (void)ctl_error("bench: --token-file: %s", strerror(errno));
         return false;
     }
     return true;
@@ -78,7 +82,8 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
         return CTL_FAILED;
     }
     (void)snprintf(timeout_ms, sizeof timeout_ms, "%u",
-                   (unsigned)globals->options.timeout_ms);
+                   globals->options.timeout_ms > 0 ? (unsigned)globals->options.timeout_ms
+                                                   : (unsigned)DEFAULT_TIMEOUT_MS);
     add_word(words, &n, "voxelctl bench"); /* the name for its messages */
     add_option(words, &n, "--url", globals->options.url);
     add_option(words, &n, "--ca-file", globals->options.tls_ca_file);

@@ -20,6 +20,7 @@ static void print_json(const struct voxeld_server_info *info)
     ctl_json_member_count(stdout, false, "default_timeout_ms", info->default_timeout_ms);
     ctl_json_member_count(stdout, false, "max_timeout_ms", info->max_timeout_ms);
     ctl_json_member_string(stdout, false, "instance_id", info->instance_id);
+    ctl_json_member_string(stdout, false, "http", info->http);
     (void)printf(", \"started_ns\": %" PRId64 "}\n", info->started_ns);
 }
 
@@ -33,6 +34,7 @@ static void print_text(const struct voxeld_server_info *info)
     (void)printf("timeouts         %" PRIu64 " ms by default, at most %" PRIu64 " ms\n",
                  info->default_timeout_ms, info->max_timeout_ms);
     (void)printf("instance         %s\n", info->instance_id);
+    (void)printf("dashboard        %s\n", info->http[0] != '\0' ? info->http : "none");
     (void)fputs("methods         ", stdout);
     for (size_t i = 0; i < info->n_methods; i++) {
         (void)printf(" %s", info->methods[i]);

@@ -20,7 +20,7 @@ static bool parse(struct ctl_globals *globals, int argc, char **argv,
         {NULL, 0, NULL, 0}};
     int id;
 
-    while ((id = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+    while ((id = ctl_next_option("self-test", argc, argv, options)) != -1) {
         if (id == OPT_DURATION) {
             if (!ctl_parse_u32(optarg, 1, MAX_DURATION_MS, duration_ms)) {
                 *result = ctl_usage("self-test", "--duration-ms %s: 1 to %d", optarg,

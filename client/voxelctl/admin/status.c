@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <inttypes.h>
+#include <string.h>
 
+#include "client/voxelctl/admin/status.h"
 #include "client/voxelctl/admin/voxelctl_admin.h"
+#include "proto/base/clock.h"
 
 static void json_methods(const struct voxeld_server_status *s)
 {
@@ -29,7 +32,7 @@ static void json_methods(const struct voxeld_server_status *s)
     (void)fputs("]}\n", stdout);
 }
 
-static void print_json(const struct voxeld_server_status *s)
+void ctl_status_print_json(const struct voxeld_server_status *s)
 {
     (void)fputc('{', stdout);
     ctl_json_member_string(stdout, true, "state", s->state);
@@ -56,42 +59,112 @@ static void print_json(const struct voxeld_server_status *s)
     json_methods(s);
 }
 
-static void print_bytes(const char *name, uint64_t used, uint64_t limit)
+static void add_memory(struct ctl_table *table, const char *name, const char *n,
+                       uint64_t used, uint64_t limit)
 {
-    (void)printf("%-16s %.1f MB of %.1f MB\n", name, (double)used / 1e6,
-                 (double)limit / 1e6);
+    char text[2][CTL_NUMBER_BYTES];
+
+    ctl_table_cell(table, "%s", name);
+    ctl_table_cell(table, "%s", n);
+    ctl_table_cell(table, "%s", ctl_bytes(used, text[0]));
+    if (limit > 0) {
+        ctl_table_cell(table, "%s", ctl_bytes(limit, text[1]));
+        ctl_table_cell(table, "%.0f%%", 100 * (double)used / (double)limit);
+    } else {
+        ctl_table_cell(table, "-");
+        ctl_table_cell(table, "-");
+    }
 }
 
-static void print_kept(const char *name, uint64_t n, uint64_t used, uint64_t limit)
+void ctl_status_print_memory(const struct voxeld_server_status *s)
 {
-    (void)printf("%-16s %" PRIu64 ", %.1f MB of %.1f MB\n", name, n, (double)used / 1e6,
-                 (double)limit / 1e6);
+    struct ctl_table table;
+    char n[3][CTL_NUMBER_BYTES];
+
+    ctl_table_begin(&table, "memory|>count|>used|>limit|>full");
+    add_memory(&table, "requests in flight", "", s->inflight_bytes,
+               s->inflight_limit_bytes);
+    add_memory(&table, "device", "", s->device_bytes, s->device_budget_bytes);
+    add_memory(&table, "host", "", s->host_bytes, s->host_budget_bytes);
+    add_memory(&table, "process", "", s->resident_bytes, 0);
+    add_memory(&table, "maps", ctl_thousands(s->n_maps, n[0]), s->map_bytes,
+               s->map_limit_bytes);
+    add_memory(&table, "networks", ctl_thousands(s->n_networks, n[1]), s->network_bytes,
+               s->network_limit_bytes);
+    add_memory(&table, "scenes", ctl_thousands(s->n_scenes, n[2]), s->scene_bytes,
+               s->scene_limit_bytes);
+    ctl_table_end(&table);
+}
+
+/* Those that were called. */
+static void print_methods(const struct voxeld_server_status *s)
+{
+    struct ctl_table table;
+    char text[CTL_NUMBER_BYTES];
+
+    ctl_table_begin(&table, "method|>ok|>failed|>mean ms");
+    for (size_t i = 0; i < s->n_methods; i++) {
+        if (s->methods[i].n_ok + s->methods[i].n_failed == 0) {
+            continue;
+        }
+        ctl_table_cell(&table, "%s", s->methods[i].name);
+        ctl_table_cell(&table, "%s", ctl_thousands(s->methods[i].n_ok, text));
+        ctl_table_cell(&table, "%s", ctl_thousands(s->methods[i].n_failed, text));
+        ctl_table_cell(&table, "%.2f", s->methods[i].mean_ms);
+    }
+    ctl_table_end(&table);
+}
+
+void ctl_status_print_slow(const struct voxeld_server_status *s, size_t n_most)
+{
+    struct ctl_table table;
+    int64_t now_ns = vxd_clock_unix_ns();
+    char text[CTL_NUMBER_BYTES];
+
+    if (s->n_slow == 0) {
+        return;
+    }
+    ctl_table_begin(&table, "slow request|method|client|outcome|>ms|>queued ms|>ago");
+    for (size_t i = 0; i < s->n_slow && i < n_most; i++) {
+        const struct voxeld_slow_request *slow = &s->slow[i];
+        double ago_s = (double)(now_ns - slow->finished_ns) / 1e9;
+
+        ctl_table_cell(&table, "%s", slow->request_id);
+        ctl_table_cell(&table, "%s", slow->method);
+        ctl_table_cell(&table, "%s", slow->client_id);
+        ctl_table_cell(&table, "%s", voxeld_status_name(slow->code));
+        ctl_table_cell(&table, "%.1f", slow->total_ms);
+        ctl_table_cell(&table, "%.1f", slow->queue_ms);
+        ctl_table_cell(&table, "%s",
+                       slow->finished_ns > 0 ? ctl_duration(ago_s > 0 ? ago_s : 0, text)
+                                             : "-");
+    }
+    ctl_table_end(&table);
+}
+
+void ctl_status_print_head(const struct voxeld_server_status *s)
+{
+    bool is_serving = strcmp(s->state, "serving") == 0;
+    char up[CTL_NUMBER_BYTES];
+
+    (void)printf("%s%s%s for %s; %" PRIu64 " requests run, %" PRIu64 " of %" PRIu64
+                 " places in the queue are taken\n",
+                 ctl_style(stdout, is_serving ? CTL_GREEN : CTL_RED), s->state,
+                 ctl_style(stdout, CTL_PLAIN), ctl_duration(s->uptime_s, up), s->running,
+                 s->queue_depth, s->queue_limit);
 }
 
 static void print_text(const struct voxeld_server_status *s)
 {
-    (void)printf("%s for %.0f s\n", s->state, s->uptime_s);
-    (void)printf("requests         %" PRIu64 " running, %" PRIu64 " of %" PRIu64
-                 " places in the queue taken\n",
-                 s->running, s->queue_depth, s->queue_limit);
-    print_bytes("in flight", s->inflight_bytes, s->inflight_limit_bytes);
-    print_bytes("device memory", s->device_bytes, s->device_budget_bytes);
-    print_bytes("host memory", s->host_bytes, s->host_budget_bytes);
-    (void)printf("resident         %.1f MB\n", (double)s->resident_bytes / 1e6);
-    print_kept("maps", s->n_maps, s->map_bytes, s->map_limit_bytes);
-    print_kept("networks", s->n_networks, s->network_bytes, s->network_limit_bytes);
-    print_kept("scenes", s->n_scenes, s->scene_bytes, s->scene_limit_bytes);
-    for (size_t i = 0; i < s->n_methods; i++) {
-        (void)printf("%-16s %" PRIu64 " ok, %" PRIu64 " failed, %.2f ms on average\n",
-                     s->methods[i].name, s->methods[i].n_ok, s->methods[i].n_failed,
-                     s->methods[i].mean_ms);
+    ctl_status_print_head(s);
+    (void)putchar('\n');
+    ctl_status_print_memory(s);
+    (void)putchar('\n');
+    print_methods(s);
+    if (s->n_slow > 0) {
+        (void)putchar('\n');
     }
-    for (size_t i = 0; i < s->n_slow; i++) {
-        (void)printf("slow             %s %s: %s, %.1f ms, %.1f of it in the queue\n",
-                     s->slow[i].method, s->slow[i].request_id,
-                     voxeld_status_name(s->slow[i].code), s->slow[i].total_ms,
-                     s->slow[i].queue_ms);
-    }
+    ctl_status_print_slow(s, SIZE_MAX);
 }
 
 static int run(struct ctl_globals *globals, int argc, char **argv)
@@ -112,7 +185,7 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
         result = ctl_failed("status", &error);
     } else {
         if (globals->json) {
-            print_json(status);
+            ctl_status_print_json(status);
         } else {
             print_text(status);
         }
@@ -133,7 +206,8 @@ const struct ctl_command ctl_status = {
         "\n"
         "Prints the state (serving, draining, lost), the queue, memory against its\n"
         "budgets, how many maps, networks and scenes there are and the device memory\n"
-        "they take, what each method did since the start, and the slowest recent\n"
-        "requests, newest first. The shared options: voxelctl --help.\n",
+        "they take, what each method that was called did since the start, and the\n"
+        "slowest recent requests, newest first (\"voxelctl why ID\" explains one).\n"
+        "\"voxelctl top\" shows it live. The shared options: voxelctl --help.\n",
     .run = run,
 };

@@ -7,6 +7,7 @@
 
 extern const struct ctl_command ctl_info;
 extern const struct ctl_command ctl_status;
+extern const struct ctl_command ctl_top;
 extern const struct ctl_command ctl_self_test;
 extern const struct ctl_command ctl_log_level;
 extern const struct ctl_command ctl_backup;

@@ -2,49 +2,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/base/number.h"
 #include "client/voxelctl/cli/cli.h"
-
-enum {
-    DEFAULT_TIMEOUT_MS = 5000
-};
-
-void ctl_globals_defaults(struct ctl_globals *globals)
-{
-    globals->options.timeout_ms = DEFAULT_TIMEOUT_MS;
-}
-
-int ctl_usage(const char *command, const char *format, ...)
-{
-    va_list args;
-
-    (void)fprintf(stderr, "voxelctl%s%s: ", command != NULL ? " " : "",
-                  command != NULL ? command : "");
-    va_start(args, format);
-    (void)vfprintf(stderr, format, args);
-    va_end(args);
-    (void)fprintf(stderr, "\nTry: voxelctl%s%s --help\n", command != NULL ? " " : "",
-                  command != NULL ? command : "");
-    return CTL_USAGE;
-}
-
-int ctl_failed(const char *what, const struct voxeld_error *error)
-{
-    (void)fprintf(stderr, "voxelctl: %s: %s", what, voxeld_status_name(error->code));
-    if (error->field[0] != '\0') {
-        (void)fprintf(stderr, " (%s)", error->field);
-    }
-    (void)fprintf(stderr, ": %s", error->message);
-    if (error->request_id[0] != '\0') {
-        (void)fprintf(stderr, " [request %s]", error->request_id);
-    }
-    (void)fputc('\n', stderr);
-    return CTL_FAILED;
-}
 
 size_t ctl_parse_doubles(const char *text, double *out, size_t max)
 {
@@ -100,15 +62,15 @@ static int read_token(struct ctl_globals *globals, const char *path)
     bool read;
 
     if (file == NULL) {
-        (void)fprintf(stderr, "voxelctl: --token-file %s: %s\n", path, strerror(errno));
+        (void)ctl_error("--token-file %s: %s", path, strerror(errno));
         return CTL_FAILED;
     }
     read = fgets(globals->token, sizeof globals->token, file) != NULL;
     (void)fclose(file);
     n = read ? strcspn(globals->token, " \t\r\n") : 0;
     if (n == 0 || n + 1 == sizeof globals->token) {
-        (void)fprintf(stderr, "voxelctl: --token-file %s: no token of 1 to %zu bytes\n",
-                      path, sizeof globals->token - 2);
+        (void)ctl_error("--token-file %s: no token of 1 to %zu bytes", path,
+                        sizeof globals->token - 2);
         return CTL_FAILED;
     }
     globals->token[n] = '\0';
@@ -149,6 +111,7 @@ int ctl_global_option(struct ctl_globals *globals, int id, const char *value)
         return CTL_OK;
     case CTL_OPT_JSON:
         globals->json = true;
+        ctl_report_as_json(true);
         return CTL_OK;
     default:
         return ctl_usage(NULL, "unknown option");
@@ -167,8 +130,7 @@ bool ctl_common_option(struct ctl_globals *globals, const struct ctl_command *co
         (void)printf("voxelctl %s\n", voxeld_version());
         *result = ctl_flush();
         return true;
-    case '?': /* getopt_long has printed what is wrong */
-        (void)fprintf(stderr, "Try: voxelctl %s --help\n", command->name);
+    case '?': /* ctl_next_option has reported what is wrong */
         *result = CTL_USAGE;
         return true;
     default:
@@ -183,7 +145,7 @@ bool ctl_plain_options(struct ctl_globals *globals, const struct ctl_command *co
     static const struct option options[] = {CTL_GLOBAL_OPTIONS, {NULL, 0, NULL, 0}};
     int id;
 
-    while ((id = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+    while ((id = ctl_next_option(command->name, argc, argv, options)) != -1) {
         if (ctl_common_option(globals, command, id, optarg, result)) {
             return true;
         }
@@ -224,10 +186,12 @@ void ctl_print_total(const struct ctl_globals *globals, size_t n, const char *wh
 
 struct voxeld_client *ctl_connect(const struct ctl_globals *globals)
 {
+    struct voxeld_options options = globals->options;
     struct voxeld_client *client = NULL;
     struct voxeld_error error;
 
-    if (voxeld_connect(&globals->options, &client, &error) != VOXELD_OK) {
+    options.waiting = ctl_progress_waiting;
+    if (voxeld_connect(&options, &client, &error) != VOXELD_OK) {
         (void)ctl_failed("cannot connect", &error);
         return NULL;
     }
@@ -237,7 +201,7 @@ struct voxeld_client *ctl_connect(const struct ctl_globals *globals)
 int ctl_flush(void)
 {
     if (fflush(stdout) != 0 || ferror(stdout) != 0) {
-        (void)fprintf(stderr, "voxelctl: cannot write the output: %s\n", strerror(errno));
+        (void)ctl_error("cannot write the output: %s", strerror(errno));
         return CTL_FAILED;
     }
     return CTL_OK;

@@ -38,7 +38,7 @@ bool ctl_parse_dtype(const char *text, size_t n, enum voxeld_dtype *out)
 
 static int failed(const char *path, const char *what)
 {
-    (void)fprintf(stderr, "voxelctl: %s: %s\n", path, what);
+    (void)ctl_error("%s: %s", path, what);
     return CTL_FAILED;
 }
 

@@ -7,9 +7,7 @@
 
 #include "client/voxelctl/cli/cli.h"
 
-/* Finds the folder that voxelctl itself lies in, with a slash at its end. False after
- * a message. */
-static bool own_folder(const char *who, char *path, size_t n_path)
+bool ctl_own_folder(const char *who, char *path, size_t n_path)
 {
     ssize_t n = readlink("/proc/self/exe", path, n_path);
     char *slash;
@@ -32,7 +30,7 @@ int ctl_become(const char *who, const char *const *places, size_t n_places, char
     char folder[PATH_MAX];
     char path[PATH_MAX + 64];
 
-    if (!own_folder(who, folder, sizeof folder)) {
+    if (!ctl_own_folder(who, folder, sizeof folder)) {
         return CTL_FAILED;
     }
     for (size_t i = 0; i < n_places; i++) {

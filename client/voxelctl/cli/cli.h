@@ -22,7 +22,8 @@ enum {
 struct ctl_globals {
     struct voxeld_options options;
     bool json;
-    char token[1024]; /* from --token-file */
+    char token[1024];    /* from --token-file */
+    char texts[4][1024]; /* from the user's defaults */
 };
 
 /* Ids of the shared options, above any character. */
@@ -62,9 +63,81 @@ struct ctl_command {
     int (*run)(struct ctl_globals *globals, int argc, char **argv);
 };
 
-/* args.c ------------------------------------------------------------------------------- */
+/* defaults.c --------------------------------------------------------------------------- */
 
-void ctl_globals_defaults(struct ctl_globals *globals);
+/* Takes the user's defaults from $XDG_CONFIG_HOME/voxeld.json, else ~/.config/voxeld.json, where there is
+ * one. CTL_FAILED after a message. */
+int ctl_globals_defaults(struct ctl_globals *globals);
+
+/* words.c ------------------------------------------------------------------------------ */
+
+/* Moves options before words, so that words may be negative numbers; what follows "--" stays behind.
+ * Returns the last option where it lacks its value, else NULL. */
+const char *ctl_words_last(int argc, char **argv, const struct option *options);
+
+/* Takes the next option of the command line as getopt_long does, in optarg and optind; -1: the words
+ * begin at argv[optind]; '?' after a message. Where optind is 0 it begins anew. */
+int ctl_next_option(const char *command, int argc, char **argv,
+                    const struct option *options);
+
+/* report.c ----------------------------------------------------------------------------- */
+
+/* Whether what goes wrong is reported as JSON. */
+void ctl_report_as_json(bool json);
+
+/* Reports a word that is no subcommand, and which of them, "create drop", it may have been meant to be.
+ * Returns CTL_USAGE. */
+int ctl_no_subcommand(const char *command, const char *word, const char *const *names,
+                      size_t n);
+
+/* Reports that something local failed: "FILE: why". Returns CTL_FAILED. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 1, 2)))
+#endif
+int ctl_error(const char *format, ...);
+
+/* style.c ------------------------------------------------------------------------------ */
+
+enum ctl_style {
+    CTL_PLAIN, /* ends the others */
+    CTL_BOLD,
+    CTL_DIM,
+    CTL_RED,
+    CTL_GREEN,
+    CTL_YELLOW,
+    CTL_BLUE
+};
+
+/* The escape sequence of a style; "" where the stream is no terminal, or NO_COLOR is set. */
+const char *ctl_style(FILE *stream, enum ctl_style style);
+
+enum {
+    CTL_NUMBER_BYTES = 32,
+    CTL_TABLE_COLUMNS = 16
+};
+
+/* Write 1234567 as "1.2 MB", and 5400 s as "90 min"; text has CTL_NUMBER_BYTES. Return text. */
+const char *ctl_bytes(uint64_t n, char *text);
+const char *ctl_duration(double seconds, char *text);
+
+/* A table on standard output, whose columns are as wide as their widest cells. */
+struct ctl_table {
+    FILE *text; /* NULL: there is no memory */
+    char *cells;
+    size_t n_bytes;
+    size_t n_columns;
+};
+
+/* Begins a table with headers "name|>voxels|owner"; the cells of columns with ">" end below each other. */
+void ctl_table_begin(struct ctl_table *table, const char *headers);
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+void ctl_table_cell(struct ctl_table *table, const char *format, ...);
+/* Prints it and frees its memory. */
+void ctl_table_end(struct ctl_table *table);
+
+/* args.c ------------------------------------------------------------------------------- */
 
 /* Takes one shared option. CTL_OK, or CTL_USAGE or CTL_FAILED after a message. */
 int ctl_global_option(struct ctl_globals *globals, int id, const char *value);
@@ -85,7 +158,7 @@ __attribute__((format(printf, 2, 3)))
 #endif
 int ctl_usage(const char *command, const char *format, ...);
 
-/* Prints what went wrong with a request. Returns CTL_FAILED. */
+/* Prints what went wrong with a request, and what to do where that is known. Returns CTL_FAILED. */
 int ctl_failed(const char *what, const struct voxeld_error *error);
 
 /* Parses numbers separated by commas, all finite. Returns how many, 0 for anything
@@ -219,6 +292,9 @@ void ctl_json_member_number(FILE *stream, bool first, const char *name, double v
 void ctl_json_member_count(FILE *stream, bool first, const char *name, uint64_t n);
 /* Writes three numbers as an array. */
 void ctl_json_member_vec3(FILE *stream, bool first, const char *name, const double v[3]);
+/* Writes {"translation": [x, y, z], "rotation": [x, y, z, w]}. */
+void ctl_json_member_pose(FILE *stream, bool first, const char *name,
+                          const struct voxeld_pose *pose);
 /* Writes names[i], "?" where there are only n. */
 void ctl_json_member_choice(FILE *stream, bool first, const char *name,
                             const char *const *names, size_t n, size_t i);
@@ -231,6 +307,9 @@ void ctl_progress_show(size_t n_done, size_t total, const char *name);
 
 /* Erases the bar, before anything else is printed. */
 void ctl_progress_clear(size_t total);
+
+/* Shows on a terminal that a call takes long; voxeld_options.waiting. */
+void ctl_progress_waiting(void *user, uint32_t waited_ms, uint32_t timeout_ms);
 
 /* drive.c ------------------------------------------------------------------------------ */
 
@@ -303,12 +382,15 @@ int ctl_write_arrays(const char *path, const struct voxeld_array *arrays, size_t
 /* Reads one pose: a 4 x 4 (or 3 x 4) matrix of numbers. CTL_FAILED after a message. */
 int ctl_read_pose(const char *path, struct voxeld_pose *out);
 
-/* Reads a pose for each of n_poses clouds. Each is a line of 12 numbers: the upper rows of the
- * 4 x 4 matrix from the sensor's frame to the map's, row-major. The caller frees *out. CTL_FAILED
- * after a message. */
+/* Reads a pose for each of n_poses clouds, from the sensor's frame to the map's, a line each: the 12
+ * numbers of a matrix's upper rows (KITTI's odometry), all 16 of it, or TUM's 8 (time, position, quaternion).
+ * The caller frees *out. CTL_FAILED after a message. */
 int ctl_read_poses(const char *path, size_t n_poses, struct voxeld_pose **out);
 
 /* become.c ----------------------------------------------------------------------------- */
+
+/* Finds the folder that voxelctl itself lies in, with a slash at its end. False after a message. */
+bool ctl_own_folder(const char *who, char *path, size_t n_path);
 
 /* Becomes the first of the programs at `places`, seen from voxelctl's folder, with the
  * words (words[0] is its name, NULL after the last). Returns only on failure:

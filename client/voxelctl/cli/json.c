@@ -112,6 +112,21 @@ void ctl_json_member_vec3(FILE *stream, bool first, const char *name, const doub
     (void)fputc(']', stream);
 }
 
+void ctl_json_member_pose(FILE *stream, bool first, const char *name,
+                          const struct voxeld_pose *pose)
+{
+    begin_member(stream, first, name);
+    (void)fputc('{', stream);
+    ctl_json_member_vec3(stream, true, "translation", pose->translation_m);
+    begin_member(stream, false, "rotation");
+    (void)fputc('[', stream);
+    for (size_t i = 0; i < 4; i++) {
+        (void)fputs(i > 0 ? ", " : "", stream);
+        ctl_json_number(stream, pose->rotation[i]);
+    }
+    (void)fputs("]}", stream);
+}
+
 void ctl_json_member_choice(FILE *stream, bool first, const char *name,
                             const char *const *names, size_t n, size_t i)
 {

@@ -59,11 +59,20 @@ static bool may_replace(const char *path)
 int ctl_write_file(const char *path, ctl_write_fn *write, void *context)
 {
     struct vxd_err err = {0};
-    enum vxd_status status = may_replace(path) ? write_beside(path, write, context, &err)
-                                               : write_to(path, write, context, &err);
+    enum vxd_status status;
+
+    if (strcmp(path, "-") == 0) {
+        status = write(stdout, context, &err);
+        if (status == VXD_OK) {
+            return ctl_flush();
+        }
+    } else {
+        status = may_replace(path) ? write_beside(path, write, context, &err)
+                                   : write_to(path, write, context, &err);
+    }
 
     if (status != VXD_OK) {
-        (void)fprintf(stderr, "voxelctl: %s: %s\n", path, err.message);
+        (void)ctl_error("%s: %s", path, err.message);
         return CTL_FAILED;
     }
     return CTL_OK;

@@ -72,7 +72,7 @@ bool ctl_take_own_options(struct ctl_globals *globals, const struct ctl_command 
     int id;
 
     fill_options(own, options);
-    while ((id = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+    while ((id = ctl_next_option(command->name, argc, argv, options)) != -1) {
         if (id >= CTL_OPT_FIRST_OWN) {
             const struct ctl_own_option *option = &own->known[id - CTL_OPT_FIRST_OWN];
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Reads poses of a drive from files like those of KITTI's odometry. */
+/* Reads poses of a drive: KITTI's odometry (12 numbers a line), TUM's trajectories (time, position,
+ * quaternion) and 4 x 4 matrices, a line each or four lines. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,9 @@
 #include "client/voxelctl/cli/cli.h"
 
 enum {
-    N_NUMBERS = 12
+    N_NUMBERS = 12, /* the upper rows of a matrix */
+    N_MATRIX = 16,
+    N_TUM = 8 /* stamp_s x y z qx qy qz qw */
 };
 
 /* Rotations may deviate so far from orthonormal ones. */
@@ -66,24 +69,82 @@ static void to_quaternion(const double *m, double q[4])
     }
 }
 
-static int convert(const char *path, const struct vxd_array_file *rows,
-                   struct voxeld_pose *poses)
+/* Takes a matrix of three or four rows of four. */
+static bool take_matrix(const double *m, bool has_last_row, struct voxeld_pose *out)
 {
-    double m[N_NUMBERS];
+    static const double last_row[4] = {0, 0, 0, 1};
 
-    for (size_t i = 0; i < rows->n; i++) {
-        memcpy(m, rows->data + i * sizeof m, sizeof m);
-        if (!is_rotation(m)) {
-            (void)fprintf(stderr, "voxelctl: %s: pose %zu has no rotation in it\n", path,
-                          i + 1);
-            return CTL_FAILED;
+    for (size_t i = 0; i < 4 && has_last_row; i++) {
+        if (!(fabs(m[N_NUMBERS + i] - last_row[i]) < TOLERANCE)) {
+            return false;
         }
-        for (size_t axis = 0; axis < 3; axis++) {
-            poses[i].translation_m[axis] = m[4 * axis + 3];
+    }
+    if (!is_rotation(m)) {
+        return false;
+    }
+    for (size_t axis = 0; axis < 3; axis++) {
+        out->translation_m[axis] = m[4 * axis + 3];
+    }
+    to_quaternion(m, out->rotation);
+    return true;
+}
+
+static bool take_tum(const double *row, struct voxeld_pose *out)
+{
+    double length = 0;
+
+    for (size_t i = 0; i < 4; i++) {
+        length += row[4 + i] * row[4 + i];
+    }
+    length = sqrt(length);
+    if (!(fabs(length - 1) < TOLERANCE)) { /* also false for NaN */
+        return false;
+    }
+    for (size_t i = 0; i < 3; i++) {
+        out->translation_m[i] = row[1 + i];
+    }
+    for (size_t i = 0; i < 4; i++) {
+        out->rotation[i] = row[4 + i] / length;
+    }
+    return isfinite(row[1]) && isfinite(row[2]) && isfinite(row[3]);
+}
+
+/* Takes the pose of `width` numbers at a row. */
+static bool take_pose(const uint8_t *row, size_t width, struct voxeld_pose *out)
+{
+    double numbers[N_MATRIX];
+
+    memcpy(numbers, row, width * sizeof *numbers);
+    return width == N_TUM ? take_tum(numbers, out)
+                          : take_matrix(numbers, width == N_MATRIX, out);
+}
+
+static int convert(const char *path, const struct vxd_array_file *rows, size_t width,
+                   size_t n_poses, struct voxeld_pose *poses)
+{
+    for (size_t i = 0; i < n_poses; i++) {
+        if (!take_pose(rows->data + i * width * sizeof(double), width, &poses[i])) {
+            return ctl_error("%s: pose %zu has no rotation in it", path, i + 1);
         }
-        to_quaternion(m, poses[i].rotation);
     }
     return CTL_OK;
+}
+
+/* How many numbers a pose of the file has; 0: the file is not of n_poses poses. */
+static size_t width_of(const struct vxd_array_file *file, size_t n_poses)
+{
+    size_t width = file->n_elements;
+
+    if (file->dtype != VXD_FLOAT64) {
+        return 0;
+    }
+    if (width == 4 && file->n == 4 * n_poses) {
+        return N_MATRIX; /* four lines each */
+    }
+    return file->n == n_poses &&
+                   (width == N_NUMBERS || width == N_MATRIX || width == N_TUM)
+               ? width
+               : 0;
 }
 
 int ctl_read_pose(const char *path, struct voxeld_pose *out)
@@ -98,21 +159,14 @@ int ctl_read_pose(const char *path, struct voxeld_pose *out)
                     (file.array.n == 3 || file.array.n == 4);
         if (is_matrix) {
             memcpy(m, file.array.data, sizeof m);
-            is_matrix = is_rotation(m);
+            is_matrix = take_matrix(m, false, out);
         }
         if (!is_matrix) {
-            (void)fprintf(stderr,
-                          "voxelctl: %s: no pose; a 4 x 4 matrix of a rotation and a "
-                          "translation is right\n",
-                          path);
+            (void)ctl_error("%s: no pose; a 4 x 4 matrix of a rotation and a "
+                            "translation is right",
+                            path);
             result = CTL_FAILED;
         }
-    }
-    if (is_matrix) {
-        for (size_t axis = 0; axis < 3; axis++) {
-            out->translation_m[axis] = m[4 * axis + 3];
-        }
-        to_quaternion(m, out->rotation);
     }
     ctl_array_clear(&file);
     return result;
@@ -121,27 +175,25 @@ int ctl_read_pose(const char *path, struct voxeld_pose *out)
 int ctl_read_poses(const char *path, size_t n_poses, struct voxeld_pose **out)
 {
     struct ctl_array file;
+    size_t width = 0;
     int result = ctl_array_read(path, VOXELD_FLOAT64, &file);
 
     *out = NULL;
-    if (result == CTL_OK &&
-        (file.array.n != n_poses || file.array.n_elements != N_NUMBERS ||
-         file.array.dtype != VXD_FLOAT64)) {
-        (void)fprintf(stderr,
-                      "voxelctl: %s: %zu lines of %zu numbers; one of %d for each of %zu "
-                      "files is right\n",
-                      path, file.array.n, file.array.n_elements, N_NUMBERS, n_poses);
-        result = CTL_FAILED;
-    }
     if (result == CTL_OK) {
-        *out = calloc(n_poses, sizeof **out);
-        if (*out == NULL) {
-            (void)fputs("voxelctl: no memory\n", stderr);
-            result = CTL_FAILED;
+        width = width_of(&file.array, n_poses);
+        if (width == 0) {
+            result =
+                ctl_error("%s: %zu lines of %zu numbers; right is a line for each of "
+                          "%zu files: %d numbers (KITTI), %d (TUM: time, position, "
+                          "quaternion) or %d (a 4 x 4 matrix)",
+                          path, file.array.n, file.array.n_elements, n_poses, N_NUMBERS,
+                          N_TUM, N_MATRIX);
         }
     }
     if (result == CTL_OK) {
-        result = convert(path, &file.array, *out);
+        *out = calloc(n_poses, sizeof **out);
+        result = *out != NULL ? convert(path, &file.array, width, n_poses, *out)
+                              : ctl_error("no memory");
     }
     if (result != CTL_OK) {
         free(*out);

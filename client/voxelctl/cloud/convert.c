@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* voxelctl convert: one point cloud file to another. Needs no daemon. */
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -8,7 +9,8 @@
 
 enum {
     OPT_FORMAT = CTL_OPT_FIRST_OWN,
-    OPT_OUT_FORMAT
+    OPT_OUT_FORMAT,
+    OPT_ADD
 };
 
 struct job {
@@ -16,6 +18,9 @@ struct job {
     const char *out;
     const char *format; /* NULL: by the name's ending */
     const char *out_format;
+    char added[VXD_FILE_NAME_BYTES]; /* a field that all points get; "" = none */
+    double value;
+    uint8_t *records;           /* with it; NULL: the file's own */
     struct vxd_cloud_file file; /* a view of the cloud that was read */
     struct vxd_write_result result;
 };
@@ -37,6 +42,20 @@ static bool can_write(const char *format)
     return false;
 }
 
+/* Takes NAME=VALUE. */
+static bool take_added(struct job *job, const char *text)
+{
+    size_t n = strcspn(text, "=");
+
+    if (n == 0 || n >= sizeof job->added || text[n] != '=' ||
+        ctl_parse_doubles(text + n + 1, &job->value, 1) != 1) {
+        return false;
+    }
+    memcpy(job->added, text, n);
+    job->added[n] = '\0';
+    return true;
+}
+
 /* Parses the command line: CTL_OK and *go_on, or the exit status. */
 static int parse(struct ctl_globals *globals, int argc, char **argv, struct job *job,
                  bool *go_on)
@@ -45,16 +64,21 @@ static int parse(struct ctl_globals *globals, int argc, char **argv, struct job 
         CTL_GLOBAL_OPTIONS,
         {"format", required_argument, NULL, OPT_FORMAT},
         {"out-format", required_argument, NULL, OPT_OUT_FORMAT},
+        {"add", required_argument, NULL, OPT_ADD},
         {NULL, 0, NULL, 0}};
     int result = CTL_OK;
     int id;
 
     *go_on = false;
-    while ((id = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+    while ((id = ctl_next_option("convert", argc, argv, options)) != -1) {
         if (id == OPT_FORMAT) {
             job->format = optarg;
         } else if (id == OPT_OUT_FORMAT) {
             job->out_format = optarg;
+        } else if (id == OPT_ADD) {
+            if (!take_added(job, optarg)) {
+                return ctl_usage("convert", "--add %s: NAME=VALUE", optarg);
+            }
         } else if (ctl_common_option(globals, &ctl_convert, id, optarg, &result)) {
             return result;
         }
@@ -99,6 +123,40 @@ static void view(const struct voxeld_cloud *cloud, struct vxd_cloud_file *file)
     file->data = cloud->data;
 }
 
+/* Makes records that end with the added field, a float32. CTL_FAILED after a message. */
+static int add_field(struct job *job)
+{
+    struct vxd_cloud_file *file = &job->file;
+    size_t step = (size_t)file->point_step + sizeof(float);
+    float value = (float)job->value;
+
+    for (size_t i = 0; i < file->n_fields; i++) {
+        if (strcmp(file->fields[i].name, job->added) == 0) {
+            return ctl_error("%s: has a field \"%s\" already", job->in, job->added);
+        }
+    }
+    if (file->n_fields == VXD_FILE_MAX_FIELDS || step > UINT16_MAX) {
+        return ctl_error("%s: has no place for another field", job->in);
+    }
+    job->records = calloc(file->n_points + 1, step);
+    if (job->records == NULL) {
+        return ctl_error("no memory for %zu points", file->n_points);
+    }
+    for (size_t i = 0; i < file->n_points; i++) {
+        memcpy(job->records + i * step, file->data + i * file->point_step,
+               file->point_step);
+        memcpy(job->records + i * step + file->point_step, &value, sizeof value);
+    }
+    file->fields[file->n_fields] = (struct vxd_file_field){
+        .offset = file->point_step, .dtype = VXD_FLOAT32, .scale = 1};
+    (void)snprintf(file->fields[file->n_fields].name, VXD_FILE_NAME_BYTES, "%s",
+                   job->added);
+    file->n_fields++;
+    file->point_step = (uint32_t)step;
+    file->data = job->records;
+    return CTL_OK;
+}
+
 static enum vxd_status write_cloud(FILE *stream, void *context, struct vxd_err *err)
 {
     struct job *job = context;
@@ -114,7 +172,7 @@ static int write_out(struct job *job)
         return ctl_write_file(job->out, write_cloud, job);
     }
     if (write_cloud(stdout, job, &err) != VXD_OK) {
-        (void)fprintf(stderr, "voxelctl: standard output: %s\n", err.message);
+        (void)ctl_error("standard output: %s", err.message);
         return CTL_FAILED;
     }
     return CTL_OK;
@@ -198,7 +256,10 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
         return ctl_failed(job.in, &error);
     }
     view(cloud, &job.file);
-    result = write_out(&job);
+    result = job.added[0] != '\0' ? add_field(&job) : CTL_OK;
+    if (result == CTL_OK) {
+        result = write_out(&job);
+    }
     if (result == CTL_OK) {
         /* If the points go to standard output, the summary goes to standard error. */
         FILE *stream = is_stdout(&job) ? stderr : stdout;
@@ -210,6 +271,7 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
         }
         result = ctl_flush();
     }
+    free(job.records);
     voxeld_cloud_free(cloud);
     return result;
 }
@@ -220,7 +282,9 @@ const struct ctl_command ctl_convert = {
     .help =
         "voxelctl convert - a point cloud file to another format\n"
         "\n"
-        "usage: voxelctl convert IN OUT [--format NAME] [--out-format NAME] [OPTIONS]\n"
+        "usage: voxelctl convert IN OUT [--format NAME] [--out-format NAME] [--add F=V] "
+        "\\\n"
+        "           [OPTIONS]\n"
         "\n"
         "Reads IN whole, then writes OUT, and prints how many points it has and which\n"
         "fields or points the format cannot hold. IN - is standard input, OUT - "
@@ -230,6 +294,9 @@ const struct ctl_command ctl_convert = {
         "  --format NAME      of IN: pcd, ply, npy, npz, las, kitti (float32 x y z\n"
         "                     intensity) or nuscenes (float32 x y z intensity ring).\n"
         "                     Default: by the file's ending\n"
+        "  --add NAME=VALUE   a field that all points get, float32: what a network looks "
+        "at\n"
+        "                     and the sensor lacks\n"
         "  --out-format NAME  of OUT. Default: by the file's ending. One of\n"
         "      pcd, pcd-ascii, pcd-compressed   all fields; pcd is binary\n"
         "      ply, ply-ascii, ply-big          all fields; ply is little-endian\n"

@@ -44,8 +44,10 @@ static const struct choice reductions[] = {
     {"mean", VOXELD_REDUCE_MEAN},   {"sum", VOXELD_REDUCE_SUM},
     {"min", VOXELD_REDUCE_MIN},     {"max", VOXELD_REDUCE_MAX},
     {"first", VOXELD_REDUCE_FIRST}, {NULL, 0}};
-static const struct choice rules[] = {
-    {"spconv", VOXELD_RULE_SPCONV}, {"minkowski", VOXELD_RULE_MINKOWSKI}, {NULL, 0}};
+static const struct choice rules[] = {{"spconv", VOXELD_RULE_SPCONV},
+                                      {"minkowski", VOXELD_RULE_MINKOWSKI},
+                                      {"double", VOXELD_RULE_DOUBLE},
+                                      {NULL, 0}};
 static const struct choice orders[] = {
     {"morton", VOXELD_ORDER_MORTON}, {"first", VOXELD_ORDER_FIRST_POINT}, {NULL, 0}};
 
@@ -235,7 +237,7 @@ static int parse(struct ctl_globals *globals, int argc, char **argv, struct job 
     int id;
 
     *go_on = false;
-    while ((id = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+    while ((id = ctl_next_option("voxelize", argc, argv, options)) != -1) {
         if (id >= OPT_SIZE) {
             result = take_option(job, id, optarg);
         } else if (ctl_common_option(globals, &ctl_voxelize, id, optarg, &result)) {
@@ -290,7 +292,9 @@ static void print_json(const char *path, const struct voxeld_voxels *v,
     ctl_json_member_count(stdout, false, "n_over_max_voxels", item->n_over_max_voxels);
     ctl_json_member_count(stdout, false, "n_over_max_points", item->n_over_max_points);
     ctl_json_member_string(stdout, false, "rule",
-                           v->rule == VOXELD_RULE_SPCONV ? "spconv" : "minkowski");
+                           v->rule == VOXELD_RULE_SPCONV   ? "spconv"
+                           : v->rule == VOXELD_RULE_DOUBLE ? "double"
+                                                           : "minkowski");
     print_vector("size_m", v->size_m);
     print_vector("origin_m", v->origin_m);
     print_vector("low_m", v->low_m);
@@ -441,8 +445,8 @@ const struct ctl_command ctl_voxelize = {
         "                     excluded; two numbers hold for all axes\n"
         "  --rule NAME        spconv: floor((p - low) / size) in float32, as spconv and\n"
         "                     OpenPCDet; needs a range. minkowski: floor(p / size), as\n"
-        "                     MinkowskiEngine. Default: spconv with a range, else "
-        "minkowski\n"
+        "                     MinkowskiEngine. double: that in float64, as Open3D.\n"
+        "                     Default: spconv with a range, else minkowski\n"
         "  --order NAME       morton (default), or first: by each voxel's first point\n"
         "  --origin X,Y,Z     map position of the lattice's zero; default 0,0,0\n"
         "  --max-points N     points kept a voxel, the first ones; default all\n"

@@ -92,10 +92,31 @@ static enum vxd_status write_npy(FILE *file, const char *tensor,
                     tensor);
 }
 
-/* Makes columns x, y, z, count, and one for each feature and reduction. NULL when
- * memory runs out. */
+/* The axis that a channel is the position on; -1 = none. */
+static int axis_of(const char *name)
+{
+    return name[0] >= 'x' && name[0] <= 'z' && name[1] == '\0' ? name[0] - 'x' : -1;
+}
+
+/* Channels x, y and z count from the request's origin; the file's points lie in the map frame, and so
+ * must these. Writes a row for each voxel. */
+static void move_to_map(const struct voxeld_voxels *v, size_t reduction, size_t channel,
+                        int axis, double *out)
+{
+    const float *values = reduced(v, reduction) + channel;
+    bool is_sum = reductions[reduction].bit == VOXELD_REDUCE_SUM;
+
+    for (size_t i = 0; i < v->n_voxels; i++) {
+        out[i] = (double)values[i * v->n_channels] +
+                 v->origin_m[axis] * (is_sum ? (double)v->counts[i] : 1);
+    }
+}
+
+/* Makes columns x, y, z, count, and one for each feature and reduction; `moved` takes n_voxels for each
+ * axis and reduction. NULL when memory runs out. */
 static struct vxd_write_column *ply_columns(const struct voxeld_voxels *v,
-                                            const double *centers, char *names, size_t *n)
+                                            const double *centers, double *moved,
+                                            char *names, size_t *n)
 {
     static const char *const axes[] = {"x", "y", "z"};
     struct vxd_write_column *columns =
@@ -124,12 +145,20 @@ static struct vxd_write_column *ply_columns(const struct voxeld_voxels *v,
             for (char *at = names; (at = strpbrk(at, " \t\r\n")) != NULL;) {
                 *at = '_';
             }
-            columns[(*n)++] = (struct vxd_write_column){
+            columns[*n] = (struct vxd_write_column){
                 .name = names,
                 .dtype = VXD_FLOAT32,
                 .data = reduced(v, i) + c,
                 .stride_bytes = v->n_channels * sizeof(float),
             };
+            if (moved != NULL && axis_of(v->features[c]) >= 0) {
+                move_to_map(v, i, c, axis_of(v->features[c]), moved);
+                columns[*n].dtype = VXD_FLOAT64;
+                columns[*n].data = moved;
+                columns[*n].stride_bytes = sizeof(double);
+                moved += v->n_voxels;
+            }
+            (*n)++;
             names += NAME_BYTES;
         }
     }
@@ -142,11 +171,15 @@ static enum vxd_status write_ply(FILE *file, const struct voxeld_voxels *v,
     double *centers = calloc(v->n_voxels > 0 ? v->n_voxels : 1, 3 * sizeof *centers);
     char *names = calloc(N_REDUCTIONS * v->n_channels + 1, NAME_BYTES);
     struct vxd_write_column *columns = NULL;
+    bool is_moved = v->origin_m[0] != 0 || v->origin_m[1] != 0 || v->origin_m[2] != 0;
+    double *moved =
+        is_moved ? calloc(v->n_channels * N_REDUCTIONS * v->n_voxels + 1, sizeof *moved)
+                 : NULL;
     size_t n_columns = 0;
     enum vxd_status status;
 
-    if (centers != NULL && names != NULL) {
-        columns = ply_columns(v, centers, names, &n_columns);
+    if (centers != NULL && names != NULL && (moved != NULL || !is_moved)) {
+        columns = ply_columns(v, centers, moved, names, &n_columns);
     }
     if (columns == NULL) {
         status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "out", "no memory for %zu voxels",
@@ -163,6 +196,7 @@ static enum vxd_status write_ply(FILE *file, const struct voxeld_voxels *v,
 out:
     free(columns);
     free(names);
+    free(moved);
     free(centers);
     return status;
 }

@@ -37,6 +37,7 @@ static const struct ctl_own_option known[] = {
     {.name = "journal-max-bytes", .right = "a whole number"},
     {.name = "when-full", .right = "unspecified, refuse or forget_farthest"},
     {.name = "labels", .right = "", .is_flag = true},
+    {.name = "albedo", .right = "", .is_flag = true},
     {.name = "missing-ok", .right = "", .is_flag = true},
     {.name = "depth-scale", .right = "0 to 1000000"},
     {.name = "depth-min", .right = "metres, 0 to 1000"},
@@ -44,8 +45,10 @@ static const struct ctl_own_option known[] = {
     {.name = "weight", .right = "0 to 65535"},
     {.name = "inverse-square", .right = "", .is_flag = true},
     {.name = "carve", .right = "metres, 0 to 1000"},
+    {.name = "deform", .right = "a name"},
     {.name = "intrinsics", .right = "a file"},
     {.name = "pose", .right = "a file"},
+    {.name = "estimate", .right = "", .is_flag = true},
     {.name = "image", .right = "a file"},
     {.name = "time-field", .right = "a name"},
     {.name = "time-begin", .right = "-1e+18 to 1e+18"},
@@ -54,6 +57,7 @@ static const struct ctl_own_option known[] = {
     {.name = "range-max", .right = "metres, 0 to 1000"},
     {.name = "by-angle", .right = "", .is_flag = true},
     {.name = "label-field", .right = "a name"},
+    {.name = "odometry", .right = "a name"},
     {.name = "end-pose", .right = "a file"},
     {.name = "lidar", .right = "four numbers"},
     {.name = "azimuth", .right = "two numbers of degrees"},
@@ -67,6 +71,10 @@ static const struct ctl_own_option known[] = {
     {.name = "all", .right = "", .is_flag = true},
     {.name = "outside", .right = "four numbers x,y,z,radius"},
     {.name = "factor", .right = "0 to 1"},
+    {.name = "material", .right = "0 to 65535"},
+    {.name = "thin", .right = "", .is_flag = true},
+    {.name = "at-version", .right = "a whole number"},
+    {.name = "at-snapshot", .right = "a name"},
     {.name = "poses", .right = "a file"},
     {.name = "track", .right = "", .is_flag = true},
     {.name = "method", .right = "plane, intensity or hybrid"},
@@ -74,6 +82,7 @@ static const struct ctl_own_option known[] = {
     {.name = "out", .right = "a file"},
     {.name = "trajectory", .right = "a file"},
     {.name = "every", .right = "a number from 1 on"},
+    {.name = "watch", .right = "", .is_flag = true},
     {.name = "retry", .right = "seconds, 0 to 3600"},
 };
 
@@ -88,6 +97,8 @@ static const struct ctl_relation relations[] = {
      .needs = CTL_VOLUME_BIT(CTL_VOLUME_TIME_FIELD)},
     {.option = CTL_VOLUME_BIT(CTL_VOLUME_TIME_END),
      .needs = CTL_VOLUME_BIT(CTL_VOLUME_TIME_FIELD)},
+    {.option = CTL_VOLUME_BIT(CTL_VOLUME_AT_SNAPSHOT),
+     .excludes = CTL_VOLUME_BIT(CTL_VOLUME_AT_VERSION)},
 };
 
 static bool take(void *user, int id, const char *value)
@@ -127,6 +138,9 @@ static bool take(void *user, int id, const char *value)
         return ctl_parse_between(value, 0, 65535, &args->weight);
     case CTL_VOLUME_CARVE:
         return ctl_parse_between(value, 0, 1000, &args->carve);
+    case CTL_VOLUME_DEFORM:
+        args->deform = value;
+        return true;
     case CTL_VOLUME_INTRINSICS:
         args->intrinsics = value;
         return true;
@@ -149,6 +163,9 @@ static bool take(void *user, int id, const char *value)
         return ctl_parse_between(value, 0, 1000, &args->range_max);
     case CTL_VOLUME_LABEL_FIELD:
         args->label_field = value;
+        return true;
+    case CTL_VOLUME_ODOMETRY:
+        args->odometry = value;
         return true;
     case CTL_VOLUME_END_POSE:
         args->end_pose = value;
@@ -178,6 +195,13 @@ static bool take(void *user, int id, const char *value)
         return true;
     case CTL_VOLUME_FACTOR:
         return ctl_parse_between(value, 0, 1, &args->factor);
+    case CTL_VOLUME_MATERIAL:
+        return ctl_parse_u32(value, 0, 65535, &args->material);
+    case CTL_VOLUME_AT_VERSION:
+        return ctl_parse_u64(value, &args->at_version);
+    case CTL_VOLUME_AT_SNAPSHOT:
+        args->at_snapshot = value;
+        return true;
     case CTL_VOLUME_POSES:
         args->poses = value;
         return true;
@@ -245,6 +269,7 @@ void ctl_volume_create_request(const struct ctl_volume_args *args,
     out->journal_max_bytes = args->journal_max_bytes;
     out->when_full = args->when_full;
     out->labels = ctl_volume_has(args, CTL_VOLUME_LABELS);
+    out->albedo = ctl_volume_has(args, CTL_VOLUME_ALBEDO);
 }
 
 void ctl_volume_integrate_request(const struct ctl_volume_args *args,
@@ -257,6 +282,7 @@ void ctl_volume_integrate_request(const struct ctl_volume_args *args,
     out->weight = args->weight;
     out->inverse_square = ctl_volume_has(args, CTL_VOLUME_INVERSE_SQUARE);
     out->carve_m = args->carve;
+    out->deform = args->deform;
 }
 
 void ctl_volume_scan_request(const struct ctl_volume_args *args,
@@ -273,6 +299,7 @@ void ctl_volume_scan_request(const struct ctl_volume_args *args,
     out->inverse_square = ctl_volume_has(args, CTL_VOLUME_INVERSE_SQUARE);
     out->by_angle = ctl_volume_has(args, CTL_VOLUME_BY_ANGLE);
     out->label_field = args->label_field;
+    out->odometry = args->odometry;
 }
 
 void ctl_volume_extract_request(const struct ctl_volume_args *args,
@@ -281,6 +308,7 @@ void ctl_volume_extract_request(const struct ctl_volume_args *args,
     out->volume = args->words[0];
     out->points = ctl_volume_has(args, CTL_VOLUME_POINTS);
     out->min_weight = args->min_weight;
+    out->albedo = ctl_volume_has(args, CTL_VOLUME_ALBEDO);
 }
 
 void ctl_volume_render_request(const struct ctl_volume_args *args,
@@ -304,6 +332,26 @@ void ctl_volume_decay_request(const struct ctl_volume_args *args,
     out->volume = args->words[0];
     out->factor = args->factor;
     out->min_weight = args->min_weight;
+}
+
+void ctl_volume_stamp_request(const struct ctl_volume_args *args,
+                              struct voxeld_volume_stamp_request *out)
+{
+    out->volume = args->words[0];
+    out->min_weight = args->min_weight;
+    out->material = args->material;
+    out->labels_as_materials = ctl_volume_has(args, CTL_VOLUME_LABELS);
+    out->thin = ctl_volume_has(args, CTL_VOLUME_THIN);
+}
+
+void ctl_volume_import_request(const struct ctl_volume_args *args,
+                               struct voxeld_volume_import_scene_request *out)
+{
+    out->volume = args->words[0];
+    out->version = args->at_version;
+    out->snapshot = args->at_snapshot;
+    out->weight = args->weight;
+    out->materials_as_labels = ctl_volume_has(args, CTL_VOLUME_LABELS);
 }
 
 void ctl_volume_copy_request(const struct ctl_volume_args *args,

@@ -4,6 +4,7 @@
 #ifndef VXD_CLIENT_VOXELCTL_GENERATED_VOLUME_ARGS_H
 #define VXD_CLIENT_VOXELCTL_GENERATED_VOLUME_ARGS_H
 
+#include "client/c/include/voxeld_volume_scene.h"
 #include "client/voxelctl/cli/cli.h"
 
 /* Each subcommand takes some of these options. */
@@ -21,6 +22,7 @@ enum ctl_volume_option {
     CTL_VOLUME_JOURNAL_MAX_BYTES,
     CTL_VOLUME_WHEN_FULL,
     CTL_VOLUME_LABELS,
+    CTL_VOLUME_ALBEDO,
     CTL_VOLUME_MISSING_OK,
     CTL_VOLUME_DEPTH_SCALE,
     CTL_VOLUME_DEPTH_MIN,
@@ -28,8 +30,10 @@ enum ctl_volume_option {
     CTL_VOLUME_WEIGHT,
     CTL_VOLUME_INVERSE_SQUARE,
     CTL_VOLUME_CARVE,
+    CTL_VOLUME_DEFORM,
     CTL_VOLUME_INTRINSICS,
     CTL_VOLUME_POSE,
+    CTL_VOLUME_ESTIMATE,
     CTL_VOLUME_IMAGE,
     CTL_VOLUME_TIME_FIELD,
     CTL_VOLUME_TIME_BEGIN,
@@ -38,6 +42,7 @@ enum ctl_volume_option {
     CTL_VOLUME_RANGE_MAX,
     CTL_VOLUME_BY_ANGLE,
     CTL_VOLUME_LABEL_FIELD,
+    CTL_VOLUME_ODOMETRY,
     CTL_VOLUME_END_POSE,
     CTL_VOLUME_LIDAR,
     CTL_VOLUME_AZIMUTH,
@@ -51,6 +56,10 @@ enum ctl_volume_option {
     CTL_VOLUME_ALL,
     CTL_VOLUME_OUTSIDE,
     CTL_VOLUME_FACTOR,
+    CTL_VOLUME_MATERIAL,
+    CTL_VOLUME_THIN,
+    CTL_VOLUME_AT_VERSION,
+    CTL_VOLUME_AT_SNAPSHOT,
     CTL_VOLUME_POSES,
     CTL_VOLUME_TRACK,
     CTL_VOLUME_METHOD,
@@ -58,6 +67,7 @@ enum ctl_volume_option {
     CTL_VOLUME_OUT,
     CTL_VOLUME_TRAJECTORY,
     CTL_VOLUME_EVERY,
+    CTL_VOLUME_WATCH,
     CTL_VOLUME_RETRY
 };
 
@@ -83,6 +93,7 @@ struct ctl_volume_args {
     double depth_max;
     double weight;
     double carve;
+    const char *deform;
     const char *intrinsics;
     const char *pose;
     const char *image;
@@ -92,6 +103,7 @@ struct ctl_volume_args {
     double range_min;
     double range_max;
     const char *label_field;
+    const char *odometry;
     const char *end_pose;
     const char *lidar;
     const char *azimuth;
@@ -102,6 +114,9 @@ struct ctl_volume_args {
     const char *height;
     const char *outside;
     double factor;
+    uint32_t material;
+    uint64_t at_version;
+    const char *at_snapshot;
     const char *poses;
     const char *method;
     const char *name;
@@ -121,6 +136,8 @@ extern const struct ctl_manual ctl_volume_extract_manual;
 extern const struct ctl_manual ctl_volume_render_manual;
 extern const struct ctl_manual ctl_volume_clear_manual;
 extern const struct ctl_manual ctl_volume_decay_manual;
+extern const struct ctl_manual ctl_volume_stamp_manual;
+extern const struct ctl_manual ctl_volume_import_manual;
 extern const struct ctl_manual ctl_volume_copy_manual;
 extern const struct ctl_manual ctl_volume_run_manual;
 extern const char ctl_volume_help[];
@@ -151,6 +168,10 @@ void ctl_volume_clear_request(const struct ctl_volume_args *args,
                               struct voxeld_volume_clear_request *out);
 void ctl_volume_decay_request(const struct ctl_volume_args *args,
                               struct voxeld_volume_decay_request *out);
+void ctl_volume_stamp_request(const struct ctl_volume_args *args,
+                              struct voxeld_volume_stamp_request *out);
+void ctl_volume_import_request(const struct ctl_volume_args *args,
+                               struct voxeld_volume_import_scene_request *out);
 void ctl_volume_copy_request(const struct ctl_volume_args *args,
                              struct voxeld_volume_copy_request *out);
 
@@ -160,5 +181,7 @@ void ctl_volume_integrate_json(const struct voxeld_volume_change *r);
 void ctl_volume_scan_json(const struct voxeld_volume_change *r);
 void ctl_volume_clear_json(const struct voxeld_volume_change *r);
 void ctl_volume_decay_json(const struct voxeld_volume_change *r);
+void ctl_volume_stamp_json(const struct voxeld_volume_stamped *r);
+void ctl_volume_import_json(const struct voxeld_volume_imported *r);
 
 #endif

@@ -41,6 +41,7 @@ void ctl_volume_print_json(const struct voxeld_volume_info *volume)
     (void)printf(", \"unavailable\": %s", volume->unavailable ? "true" : "false");
     ctl_json_member_count(stdout, false, "when_full", volume->when_full);
     (void)printf(", \"labels\": %s", volume->labels ? "true" : "false");
+    (void)printf(", \"albedo\": %s", volume->albedo ? "true" : "false");
     (void)fputc('}', stdout);
 }
 
@@ -53,6 +54,21 @@ void ctl_volume_integrate_json(const struct voxeld_volume_change *r)
     ctl_json_member_count(stdout, false, "n_blocks", r->n_blocks);
     ctl_json_member_count(stdout, false, "stamp", r->stamp);
     ctl_json_member_number(stdout, false, "engine_ms", r->engine_ms);
+    {
+        static const char *const names[] = {"ok", "lost"};
+
+        ctl_json_member_choice(stdout, false, "status", names,
+                               sizeof names / sizeof names[0], (size_t)r->status);
+    }
+    {
+        static const char *const names[] = {"found",           "no_depth",
+                                            "too_few_inliers", "singular",
+                                            "moved_too_far",   "not_converged"};
+
+        ctl_json_member_choice(stdout, false, "reason", names,
+                               sizeof names / sizeof names[0], (size_t)r->reason);
+    }
+    ctl_json_member_pose(stdout, false, "T_map_camera", &r->T_map_camera);
     (void)fputs("}\n", stdout);
 }
 
@@ -69,6 +85,21 @@ void ctl_volume_scan_json(const struct voxeld_volume_change *r)
     ctl_json_member_count(stdout, false, "n_blocks", r->n_blocks);
     ctl_json_member_count(stdout, false, "stamp", r->stamp);
     ctl_json_member_number(stdout, false, "engine_ms", r->engine_ms);
+    {
+        static const char *const names[] = {"ok", "lost"};
+
+        ctl_json_member_choice(stdout, false, "status", names,
+                               sizeof names / sizeof names[0], (size_t)r->status);
+    }
+    {
+        static const char *const names[] = {"found",           "no_depth",
+                                            "too_few_inliers", "singular",
+                                            "moved_too_far",   "not_converged"};
+
+        ctl_json_member_choice(stdout, false, "reason", names,
+                               sizeof names / sizeof names[0], (size_t)r->reason);
+    }
+    ctl_json_member_pose(stdout, false, "T_map_sensor", &r->T_map_sensor);
     (void)fputs("}\n", stdout);
 }
 
@@ -87,5 +118,32 @@ void ctl_volume_decay_json(const struct voxeld_volume_change *r)
     ctl_json_member_count(stdout, true, "n_removed", r->n_removed);
     ctl_json_member_count(stdout, false, "n_blocks", r->n_blocks);
     ctl_json_member_count(stdout, false, "stamp", r->stamp);
+    (void)fputs("}\n", stdout);
+}
+
+void ctl_volume_stamp_json(const struct voxeld_volume_stamped *r)
+{
+    (void)fputc('{', stdout);
+    ctl_json_member_count(stdout, true, "version", r->version);
+    ctl_json_member_count(stdout, false, "n_added", r->n_added);
+    ctl_json_member_count(stdout, false, "n_changed", r->n_changed);
+    ctl_json_member_count(stdout, false, "n_new_nodes", r->n_new_nodes);
+    ctl_json_member_count(stdout, false, "n_voxels", r->n_voxels);
+    ctl_json_member_count(stdout, false, "n_triangles", r->n_triangles);
+    ctl_json_member_count(stdout, false, "n_outside", r->n_outside);
+    ctl_json_member_number(stdout, false, "engine_ms", r->engine_ms);
+    (void)fputs("}\n", stdout);
+}
+
+void ctl_volume_import_json(const struct voxeld_volume_imported *r)
+{
+    (void)fputc('{', stdout);
+    ctl_json_member_count(stdout, true, "n_touched", r->n_touched);
+    ctl_json_member_count(stdout, false, "n_new", r->n_new);
+    ctl_json_member_count(stdout, false, "n_blocks", r->n_blocks);
+    ctl_json_member_count(stdout, false, "stamp", r->stamp);
+    ctl_json_member_count(stdout, false, "n_voxels", r->n_voxels);
+    ctl_json_member_count(stdout, false, "version", r->version);
+    ctl_json_member_number(stdout, false, "engine_ms", r->engine_ms);
     (void)fputs("}\n", stdout);
 }

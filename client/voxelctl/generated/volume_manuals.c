@@ -39,6 +39,7 @@ const struct ctl_manual ctl_volume_create_manual = {
              "default, or\n"
              "                     forget_farthest\n"
              "  --labels           keep votes for labels\n"
+             "  --albedo           keep what refinement finds of the albedo\n"
              "\n"
              "example\n"
              "  voxelctl volume create kitchen --size 0.01 --colour\n"},
@@ -48,7 +49,8 @@ const struct ctl_manual ctl_volume_create_manual = {
                CTL_VOLUME_BIT(CTL_VOLUME_MAX_BYTES) | CTL_VOLUME_BIT(CTL_VOLUME_TTL) |
                CTL_VOLUME_BIT(CTL_VOLUME_ORIGIN) | CTL_VOLUME_BIT(CTL_VOLUME_DURABLE) |
                CTL_VOLUME_BIT(CTL_VOLUME_JOURNAL_MAX_BYTES) |
-               CTL_VOLUME_BIT(CTL_VOLUME_WHEN_FULL) | CTL_VOLUME_BIT(CTL_VOLUME_LABELS),
+               CTL_VOLUME_BIT(CTL_VOLUME_WHEN_FULL) | CTL_VOLUME_BIT(CTL_VOLUME_LABELS) |
+               CTL_VOLUME_BIT(CTL_VOLUME_ALBEDO),
     .required = CTL_VOLUME_BIT(CTL_VOLUME_SIZE),
     .n_min = 1,
     .n_max = 1,
@@ -115,10 +117,14 @@ const struct ctl_manual ctl_volume_integrate_manual = {
              "  --carve METRES     free what rays pass up to so far from the sensor, so "
              "that\n"
              "                     what is gone vanishes\n"
+             "  --deform GRID      a control grid of slac that undoes what the camera "
+             "distorts\n"
              "  --intrinsics FILE  the camera's matrix, or fx fy cx cy and distortion\n"
              "  --pose FILE        4 x 4 matrix from camera to map; default: where the "
              "map's\n"
              "                     zero is\n"
+             "  --estimate         find the pose; --pose is where the sensor is thought "
+             "to be\n"
              "  --image FILE       the colour image of the same camera, PNG or JPEG\n"
              "\n"
              "example\n"
@@ -128,8 +134,9 @@ const struct ctl_manual ctl_volume_integrate_manual = {
                CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MIN) |
                CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MAX) | CTL_VOLUME_BIT(CTL_VOLUME_WEIGHT) |
                CTL_VOLUME_BIT(CTL_VOLUME_INVERSE_SQUARE) |
-               CTL_VOLUME_BIT(CTL_VOLUME_CARVE) | CTL_VOLUME_BIT(CTL_VOLUME_INTRINSICS) |
-               CTL_VOLUME_BIT(CTL_VOLUME_POSE) | CTL_VOLUME_BIT(CTL_VOLUME_IMAGE),
+               CTL_VOLUME_BIT(CTL_VOLUME_CARVE) | CTL_VOLUME_BIT(CTL_VOLUME_DEFORM) |
+               CTL_VOLUME_BIT(CTL_VOLUME_INTRINSICS) | CTL_VOLUME_BIT(CTL_VOLUME_POSE) |
+               CTL_VOLUME_BIT(CTL_VOLUME_ESTIMATE) | CTL_VOLUME_BIT(CTL_VOLUME_IMAGE),
     .required = CTL_VOLUME_BIT(CTL_VOLUME_INTRINSICS),
     .n_min = 2,
     .n_max = 2,
@@ -165,11 +172,16 @@ const struct ctl_manual ctl_volume_scan_manual = {
              "normal\n"
              "                     (fields normal_x, normal_y, normal_z)\n"
              "  --label-field NAME the field with the label of each point, 1 to 255\n"
+             "  --odometry NAME    by the odometry of this name; default: one beside "
+             "the\n"
+             "                     volume\n"
              "  --pose FILE        4 x 4 matrix from camera to map; default: where the "
              "map's\n"
              "                     zero is\n"
              "  --end-pose FILE    pose of the sensor at --time-end, where points have "
              "times\n"
+             "  --estimate         find the pose; --pose is where the sensor is thought "
+             "to be\n"
              "  --lidar ROWS,COLUMNS,TOP,BOTTOM\n"
              "                     project to a range image: rows and columns, "
              "elevations of\n"
@@ -189,7 +201,8 @@ const struct ctl_manual ctl_volume_scan_manual = {
         CTL_VOLUME_BIT(CTL_VOLUME_RANGE_MAX) | CTL_VOLUME_BIT(CTL_VOLUME_CARVE) |
         CTL_VOLUME_BIT(CTL_VOLUME_WEIGHT) | CTL_VOLUME_BIT(CTL_VOLUME_INVERSE_SQUARE) |
         CTL_VOLUME_BIT(CTL_VOLUME_BY_ANGLE) | CTL_VOLUME_BIT(CTL_VOLUME_LABEL_FIELD) |
-        CTL_VOLUME_BIT(CTL_VOLUME_POSE) | CTL_VOLUME_BIT(CTL_VOLUME_END_POSE) |
+        CTL_VOLUME_BIT(CTL_VOLUME_ODOMETRY) | CTL_VOLUME_BIT(CTL_VOLUME_POSE) |
+        CTL_VOLUME_BIT(CTL_VOLUME_END_POSE) | CTL_VOLUME_BIT(CTL_VOLUME_ESTIMATE) |
         CTL_VOLUME_BIT(CTL_VOLUME_LIDAR) | CTL_VOLUME_BIT(CTL_VOLUME_AZIMUTH) |
         CTL_VOLUME_BIT(CTL_VOLUME_FORMAT),
     .n_min = 2,
@@ -209,12 +222,14 @@ const struct ctl_manual ctl_volume_extract_manual = {
                  "\n"
                  "  --points           points instead of a mesh\n"
                  "  --min-weight W     voxels of a lower weight are unknown\n"
+                 "  --albedo           colours without light and shadow, as refinement "
+                 "found them\n"
                  "  --box X,Y,Z,X,Y,Z  only there: low corner and high corner, metres\n"
                  "\n"
                  "example\n"
                  "  voxelctl volume extract kitchen kitchen.ply\n"},
     .options = CTL_VOLUME_BIT(CTL_VOLUME_POINTS) | CTL_VOLUME_BIT(CTL_VOLUME_MIN_WEIGHT) |
-               CTL_VOLUME_BIT(CTL_VOLUME_BOX),
+               CTL_VOLUME_BIT(CTL_VOLUME_ALBEDO) | CTL_VOLUME_BIT(CTL_VOLUME_BOX),
     .n_min = 2,
     .n_max = 2,
 };
@@ -303,6 +318,55 @@ const struct ctl_manual ctl_volume_decay_manual = {
     .n_max = 1,
 };
 
+const struct ctl_manual ctl_volume_stamp_manual = {
+    .command =
+        {.name = "volume stamp",
+         .help = "voxelctl volume stamp - fills the voxels of a scene that the surface "
+                 "meets\n"
+                 "\n"
+                 "usage: voxelctl volume stamp NAME SCENE [OPTIONS]\n"
+                 "\n"
+                 "  --min-weight W     voxels of a lower weight are unknown\n"
+                 "  --material N       what the voxels are filled with; default 0\n"
+                 "  --labels           fill with the volume's labels instead, where "
+                 "there are any\n"
+                 "  --thin             the thinnest surface that nothing passes from "
+                 "face to face\n"
+                 "  --box X,Y,Z,X,Y,Z  only there: low corner and high corner, metres\n"
+                 "\n"
+                 "example\n"
+                 "  voxelctl volume stamp kitchen house --material 3\n"},
+    .options = CTL_VOLUME_BIT(CTL_VOLUME_MIN_WEIGHT) |
+               CTL_VOLUME_BIT(CTL_VOLUME_MATERIAL) | CTL_VOLUME_BIT(CTL_VOLUME_LABELS) |
+               CTL_VOLUME_BIT(CTL_VOLUME_THIN) | CTL_VOLUME_BIT(CTL_VOLUME_BOX),
+    .n_min = 2,
+    .n_max = 2,
+};
+
+const struct ctl_manual ctl_volume_import_manual = {
+    .command =
+        {.name = "volume import",
+         .help = "voxelctl volume import - adds a box of a scene, observed once\n"
+                 "\n"
+                 "usage: voxelctl volume import NAME SCENE --box .. [OPTIONS]\n"
+                 "\n"
+                 "  --at-version N     of the scene; default the newest\n"
+                 "  --at-snapshot NAME of the scene, instead of a version\n"
+                 "  --weight W         of each voxel's observation; default 1\n"
+                 "  --labels           vote for the materials as labels\n"
+                 "  --box X,Y,Z,X,Y,Z  only there: low corner and high corner, metres\n"
+                 "\n"
+                 "example\n"
+                 "  voxelctl volume import kitchen house --box -2,-2,0,2,2,2.5\n"},
+    .options = CTL_VOLUME_BIT(CTL_VOLUME_AT_VERSION) |
+               CTL_VOLUME_BIT(CTL_VOLUME_AT_SNAPSHOT) |
+               CTL_VOLUME_BIT(CTL_VOLUME_WEIGHT) | CTL_VOLUME_BIT(CTL_VOLUME_LABELS) |
+               CTL_VOLUME_BIT(CTL_VOLUME_BOX),
+    .required = CTL_VOLUME_BIT(CTL_VOLUME_BOX),
+    .n_min = 2,
+    .n_max = 2,
+};
+
 const struct ctl_manual ctl_volume_copy_manual = {
     .command =
         {.name = "volume copy",
@@ -352,6 +416,10 @@ const struct ctl_manual ctl_volume_run_manual = {
              "were\n"
              "lost are named, counted, and not added.\n"
              "\n"
+             "With --watch the dashboard's address is printed first: its page of the "
+             "volume\n"
+             "fetches the blocks that changed, several times a second.\n"
+             "\n"
              "  --intrinsics FILE  the camera's matrix, or fx fy cx cy and distortion\n"
              "  --poses FILE       TUM: a line a pose, stamp x y z qx qy qz qw; default\n"
              "                     DIR/groundtruth.txt. 7-Scenes: a line a frame, the "
@@ -368,6 +436,9 @@ const struct ctl_manual ctl_volume_run_manual = {
              "  --out FILE         write the mesh there: .ply, .glb or .obj\n"
              "  --trajectory FILE  write the poses there, in TUM's format\n"
              "  --every N          take one image in N; default 1\n"
+             "  --watch            say where the dashboard shows the mesh, which grows "
+             "as\n"
+             "                     images arrive, and keep the volume\n"
              "  --size METRES      edge of a voxel that a volume is made with, metres; "
              "default\n"
              "                     0.01\n"
@@ -384,13 +455,13 @@ const struct ctl_manual ctl_volume_run_manual = {
         CTL_VOLUME_BIT(CTL_VOLUME_TRACK) | CTL_VOLUME_BIT(CTL_VOLUME_METHOD) |
         CTL_VOLUME_BIT(CTL_VOLUME_NAME) | CTL_VOLUME_BIT(CTL_VOLUME_OUT) |
         CTL_VOLUME_BIT(CTL_VOLUME_TRAJECTORY) | CTL_VOLUME_BIT(CTL_VOLUME_EVERY) |
-        CTL_VOLUME_BIT(CTL_VOLUME_SIZE) | CTL_VOLUME_BIT(CTL_VOLUME_TRUNCATION) |
-        CTL_VOLUME_BIT(CTL_VOLUME_BLOCK) | CTL_VOLUME_BIT(CTL_VOLUME_COMPACT) |
-        CTL_VOLUME_BIT(CTL_VOLUME_COLOUR) | CTL_VOLUME_BIT(CTL_VOLUME_MAX_WEIGHT) |
-        CTL_VOLUME_BIT(CTL_VOLUME_MAX_BYTES) | CTL_VOLUME_BIT(CTL_VOLUME_WHEN_FULL) |
-        CTL_VOLUME_BIT(CTL_VOLUME_DURABLE) | CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_SCALE) |
-        CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MIN) | CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MAX) |
-        CTL_VOLUME_BIT(CTL_VOLUME_INVERSE_SQUARE) |
+        CTL_VOLUME_BIT(CTL_VOLUME_WATCH) | CTL_VOLUME_BIT(CTL_VOLUME_SIZE) |
+        CTL_VOLUME_BIT(CTL_VOLUME_TRUNCATION) | CTL_VOLUME_BIT(CTL_VOLUME_BLOCK) |
+        CTL_VOLUME_BIT(CTL_VOLUME_COMPACT) | CTL_VOLUME_BIT(CTL_VOLUME_COLOUR) |
+        CTL_VOLUME_BIT(CTL_VOLUME_MAX_WEIGHT) | CTL_VOLUME_BIT(CTL_VOLUME_MAX_BYTES) |
+        CTL_VOLUME_BIT(CTL_VOLUME_WHEN_FULL) | CTL_VOLUME_BIT(CTL_VOLUME_DURABLE) |
+        CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_SCALE) | CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MIN) |
+        CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MAX) | CTL_VOLUME_BIT(CTL_VOLUME_INVERSE_SQUARE) |
         CTL_VOLUME_BIT(CTL_VOLUME_MIN_WEIGHT) | CTL_VOLUME_BIT(CTL_VOLUME_RETRY),
     .required = CTL_VOLUME_BIT(CTL_VOLUME_INTRINSICS),
     .n_min = 1,
@@ -418,6 +489,8 @@ const char ctl_volume_help[] =
     "  render NAME FILE.png a picture of a camera as .png\n"
     "  clear NAME           forgets some of it, or all\n"
     "  decay NAME           lowers weights, removes blocks of little\n"
+    "  stamp NAME SCENE     the surface into a scene\n"
+    "  import NAME SCENE    a box of a scene into a volume\n"
     "  copy NAME TO         a copy under another name\n"
     "  run DIR              a folder of depth images to a mesh\n"
     "\n"

@@ -111,6 +111,29 @@ int ctl_map_drop(struct voxeld_client *client, const struct ctl_globals *globals
     return ctl_flush();
 }
 
+static void print_table(const struct voxeld_maps *maps)
+{
+    struct ctl_table table;
+    char text[CTL_NUMBER_BYTES];
+
+    ctl_table_begin(&table, "map|>entries|>voxel m|arrays|>memory|owner");
+    for (size_t i = 0; i < maps->n_maps; i++) {
+        const struct voxeld_map_info *map = &maps->maps[i];
+
+        ctl_table_cell(&table, "%s", map->name);
+        ctl_table_cell(&table, "%s", ctl_thousands(map->n_entries, text));
+        if (map->has_lattice) {
+            ctl_table_cell(&table, "%g", map->lattice.size_m[0]);
+        } else {
+            ctl_table_cell(&table, "-");
+        }
+        ctl_table_cell(&table, "%zu", map->n_arrays);
+        ctl_table_cell(&table, "%s", ctl_bytes(map->n_bytes, text));
+        ctl_table_cell(&table, "%s", map->owner);
+    }
+    ctl_table_end(&table);
+}
+
 int ctl_map_list(struct voxeld_client *client, const struct ctl_globals *globals,
                  const struct ctl_map_args *args)
 {
@@ -124,13 +147,12 @@ int ctl_map_list(struct voxeld_client *client, const struct ctl_globals *globals
     if (globals->json) {
         (void)fputs("{\"maps\": [", stdout);
     }
-    for (size_t i = 0; i < maps->n_maps; i++) {
-        if (globals->json) {
-            (void)fputs(i > 0 ? ", " : "", stdout);
-            ctl_map_print_json(&maps->maps[i]);
-        } else {
-            print_text(&maps->maps[i]);
-        }
+    for (size_t i = 0; i < maps->n_maps && globals->json; i++) {
+        (void)fputs(i > 0 ? ", " : "", stdout);
+        ctl_map_print_json(&maps->maps[i]);
+    }
+    if (!globals->json && maps->n_maps > 0) {
+        print_table(maps);
     }
     ctl_print_total(globals, maps->n_maps, "maps", maps->n_bytes, maps->limit_bytes);
     voxeld_maps_free(maps);

@@ -91,7 +91,7 @@ static struct input *input_read(struct voxeld_client *client,
     struct input *in = calloc(1, sizeof *in);
 
     if (in == NULL) {
-        (void)fputs("voxelctl: no memory\n", stderr);
+        (void)ctl_error("no memory");
         *result = CTL_FAILED;
         return NULL;
     }

@@ -38,7 +38,7 @@ static int parse(struct ctl_globals *globals, int argc, char **argv, struct job 
     int id;
 
     *go_on = false;
-    while ((id = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+    while ((id = ctl_next_option("infer", argc, argv, options)) != -1) {
         switch (id) {
         case OPT_FORMAT:
             job->format = optarg;

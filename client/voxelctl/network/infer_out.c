@@ -163,12 +163,9 @@ int ctl_infer_write(const char *path, const char *output,
                  : inference->n_outputs > 0 ? &inference->outputs[0]
                                             : NULL;
     if (job.output == NULL) {
-        (void)fprintf(
-            stderr,
-            "voxelctl: infer: no output came: name one with --output, \"voxelctl "
-            "net info %s\" lists them\n",
-            inference->network);
-        return CTL_FAILED;
+        return ctl_error("infer: no output came: name one with --output, \"voxelctl "
+                         "net info %s\" lists them",
+                         inference->network);
     }
     return ctl_write_file(path, write_output, &job);
 }

@@ -18,7 +18,7 @@ enum {
  * clients cannot. */
 static const char *const places[] = {"voxeld"};
 
-static const char *const precisions[] = {"", "fp32", "tf32", "fp16", "bf16"};
+static const char *const precisions[] = {"", "fp32", "tf32", "fp16", "bf16", "auto"};
 
 struct net_args {
     const char *name; /* or file; NULL of list */
@@ -174,6 +174,33 @@ static int unload(struct ctl_globals *globals, const struct net_args *args)
     return result == CTL_OK ? ctl_flush() : result;
 }
 
+static void print_table(const struct voxeld_networks *networks)
+{
+    struct ctl_table table;
+    char text[CTL_NUMBER_BYTES];
+
+    ctl_table_begin(&table, "network|digest|>parameters|type|>memory|>requests|>last ms");
+    for (size_t i = 0; i < networks->n_networks; i++) {
+        const struct voxeld_network_info *network = &networks->networks[i];
+        const struct voxeld_network_timings *last = &network->last;
+
+        ctl_table_cell(&table, "%s", network->name);
+        ctl_table_cell(&table, "%.12s", network->digest);
+        ctl_table_cell(&table, "%s", ctl_thousands(network->n_parameters, text));
+        ctl_table_cell(&table, "%s", precision_name(network->precision));
+        ctl_table_cell(&table, "%s", ctl_bytes(network->n_bytes, text));
+        ctl_table_cell(&table, "%s", ctl_thousands(network->n_requests, text));
+        if (network->n_requests > 0) {
+            ctl_table_cell(&table, "%.1f",
+                           last->voxelize_ms + last->sets_ms + last->layers_ms +
+                               last->outputs_ms);
+        } else {
+            ctl_table_cell(&table, "-");
+        }
+    }
+    ctl_table_end(&table);
+}
+
 static void print_list(const struct voxeld_networks *networks, bool json)
 {
     char used[32];
@@ -182,13 +209,12 @@ static void print_list(const struct voxeld_networks *networks, bool json)
     if (json) {
         (void)fputs("{\"networks\": [", stdout);
     }
-    for (size_t i = 0; i < networks->n_networks; i++) {
-        if (json) {
-            (void)fputs(i > 0 ? ", " : "", stdout);
-            print_json(&networks->networks[i]);
-        } else {
-            print_line(&networks->networks[i]);
-        }
+    for (size_t i = 0; i < networks->n_networks && json; i++) {
+        (void)fputs(i > 0 ? ", " : "", stdout);
+        print_json(&networks->networks[i]);
+    }
+    if (!json && networks->n_networks > 0) {
+        print_table(networks);
     }
     (void)fputs(json ? "], \"available\": [" : "available:", stdout);
     for (size_t i = 0; i < networks->n_available; i++) {
@@ -303,13 +329,13 @@ static int take_option(struct net_args *args, int id, const char *value)
     } else if (id == OPT_SEED) {
         args->seed = value;
     } else {
-        for (int i = VOXELD_FP32; i <= VOXELD_BF16; i++) {
+        for (int i = VOXELD_FP32; i <= VOXELD_PRECISION_AUTO; i++) {
             if (strcmp(value, precisions[i]) == 0) {
                 args->precision = (enum voxeld_precision)i;
                 return CTL_OK;
             }
         }
-        return ctl_usage("net", "--precision %s: fp32, tf32, fp16 or bf16", value);
+        return ctl_usage("net", "--precision %s: fp32, tf32, fp16, bf16 or auto", value);
     }
     return CTL_OK;
 }
@@ -331,7 +357,7 @@ static int parse(struct ctl_globals *globals, const struct sub *sub, int argc,
 
     *go_on = false;
     args->seed = "1";
-    while ((id = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+    while ((id = ctl_next_option("net", argc, argv, options)) != -1) {
         if (id >= OPT_PRECISION && (sub->options & BIT(id)) == 0) {
             return ctl_usage("net", "net %s has no such option", sub->name);
         }
@@ -351,6 +377,16 @@ static int parse(struct ctl_globals *globals, const struct sub *sub, int argc,
     args->name = sub->has_name ? argv[optind] : NULL;
     *go_on = true;
     return CTL_OK;
+}
+
+static int no_subcommand(const char *word)
+{
+    const char *names[sizeof subs / sizeof subs[0]];
+
+    for (size_t i = 0; i < sizeof subs / sizeof subs[0]; i++) {
+        names[i] = subs[i].name;
+    }
+    return ctl_no_subcommand("net", word, names, sizeof subs / sizeof subs[0]);
 }
 
 static int run(struct ctl_globals *globals, int argc, char **argv)
@@ -373,7 +409,7 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
         }
     }
     if (sub == NULL) {
-        return ctl_usage("net", "no subcommand \"%s\"", argv[1]);
+        return no_subcommand(argv[1]);
     }
     result = parse(globals, sub, argc - 1, argv + 1, &args, &go_on);
     return go_on ? sub->run(globals, &args) : result;
@@ -391,7 +427,9 @@ const struct ctl_command ctl_net = {
         "  load NAME          loads a network, or loads it anew; where its files are "
         "faulty\n"
         "                     the old one stays\n"
-        "      --precision P  fp32, tf32, fp16 or bf16; default: what its config says\n"
+        "      --precision P  fp32, tf32, fp16, bf16, or auto: fp16 on a GPU, else "
+        "fp32;\n"
+        "                     default: what its config says\n"
         "  unload NAME        forgets it (--missing-ok: no error where it is not "
         "loaded)\n"
         "  list               those loaded, and the names of those that may be\n"

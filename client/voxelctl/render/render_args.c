@@ -18,6 +18,7 @@ enum render_option {
     NO_SHADOWS,
     VARIATION,
     DETAIL,
+    CLIP,
     END
 };
 
@@ -38,13 +39,14 @@ static const struct ctl_own_option known[] = {
     {"size", "WIDTHxHEIGHT, each 1 to 8192", false},
     {"camera", "pinhole, orthographic or equirectangular", false},
     {"view-height", "metres > 0", false},
-    {"mode", "colour, height, depth, normal, material, ao or path", false},
+    {"mode", "colour, height, depth, normal, material, ao, path, age or label", false},
     {"samples", "1 to 256", false},
     {"ao", "1 to 256", false},
     {"bounces", "1 to 16", false},
     {"no-shadows", "", true},
     {"variation", "0 to 1", false},
     {"detail", "0 to 64", false},
+    {"clip", "six numbers x,y,z,x,y,z", false},
 };
 
 _Static_assert((int)(sizeof known / sizeof known[0]) == END - CTL_OPT_FIRST_OWN,
@@ -61,6 +63,18 @@ static bool parse_vector(const char *text, double out[3])
         return false;
     }
     memcpy(out, v, sizeof v);
+    return true;
+}
+
+static bool parse_clip(const char *text, struct voxeld_render_box *out)
+{
+    double v[6];
+
+    if (ctl_parse_doubles(text, v, 6) != 6) {
+        return false;
+    }
+    memcpy(out->low, v, sizeof out->low);
+    memcpy(out->high, v + 3, sizeof out->high);
     return true;
 }
 
@@ -83,8 +97,8 @@ static bool take_choice(struct voxeld_scene_render_request *request, int id,
 {
     static const char *const cameras[] = {"pinhole", "orthographic", "equirectangular",
                                           NULL};
-    static const char *const modes[] = {"colour",   "height", "depth", "normal",
-                                        "material", "ao",     "path",  NULL};
+    static const char *const modes[] = {"colour", "height", "depth", "normal", "material",
+                                        "ao",     "path",   "age",   "label",  NULL};
     int choice = ctl_parse_choice(value, id == MODE ? modes : cameras);
 
     if (id == MODE) {
@@ -133,6 +147,9 @@ static bool take(void *user, int id, const char *value)
         return ctl_parse_between(value, 0, 1, &request->variation);
     case DETAIL:
         return ctl_parse_between(value, 0, MAX_DETAIL, &request->detail);
+    case CLIP:
+        request->has_clip = true;
+        return parse_clip(value, &request->clip);
     case END:
         break;
     }

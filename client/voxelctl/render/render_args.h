@@ -16,13 +16,16 @@
     "  --size WxH           pixels\n"                                                    \
     "  --camera KIND        pinhole, orthographic or equirectangular\n"                  \
     "  --view-height M      orthographic: metres between the top and bottom edge\n"      \
-    "  --mode MODE          colour, height, depth, normal, material, ao or path\n"       \
+    "  --mode MODE          colour, height, depth, normal, material, ao, path, age "     \
+    "(by\n"                                                                              \
+    "                       who changed it last) or label (without light)\n"             \
     "  --samples N          rays of a pixel, for smooth edges (1; of path 16)\n"         \
     "  --ao N               rays to find how open each place is (0; of ao 16)\n"         \
     "  --bounces N          path: how often light is followed (3)\n"                     \
     "  --no-shadows         the sun throws none\n"                                       \
     "  --variation N        0 to 1: by how much colours vary from voxel to voxel\n"      \
-    "  --detail PIXELS      smaller cubes are drawn as one voxel\n"
+    "  --detail PIXELS      smaller cubes are drawn as one voxel\n"                      \
+    "  --clip X,Y,Z,X,Y,Z   only what is in this box\n"
 
 struct ctl_render_args {
     struct voxeld_scene_render_request request;

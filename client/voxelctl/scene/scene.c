@@ -20,6 +20,16 @@ enum {
     N_SUBS = sizeof subs / sizeof subs[0]
 };
 
+static int no_subcommand(const char *word)
+{
+    const char *names[N_SUBS + 2] = {"render", "show"};
+
+    for (size_t i = 0; i < N_SUBS; i++) {
+        names[2 + i] = strchr(subs[i]->command.name, ' ') + 1;
+    }
+    return ctl_no_subcommand("scene", word, names, N_SUBS + 2);
+}
+
 static int run_sub(struct ctl_globals *globals, const struct ctl_scene_sub *sub, int argc,
                    char **argv, struct ctl_scene_args *args)
 {
@@ -71,14 +81,14 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
         }
     }
     if (sub == NULL) {
-        return ctl_usage("scene", "no subcommand \"%s\"", argv[1]);
+        return no_subcommand(argv[1]);
     }
     if (sub->main != NULL) {
         return sub->main(globals, argc - 1, argv + 1);
     }
     args = calloc(1, sizeof *args);
     if (args == NULL) {
-        (void)fputs("voxelctl: no memory\n", stderr);
+        (void)ctl_error("no memory");
         return CTL_FAILED;
     }
     result = run_sub(globals, sub, argc - 1, argv + 1, args);

@@ -56,8 +56,10 @@ static void print_fusion_json(const struct voxeld_scene_info *scene)
     ctl_json_member_number(stdout, false, "occupied", odds->occupied);
     ctl_json_member_number(stdout, false, "step", odds->step);
     ctl_json_member_number(stdout, false, "error", odds->error);
+    ctl_json_member_count(stdout, false, "label_votes", odds->label_votes);
     (void)fputc('}', stdout);
     ctl_json_member_count(stdout, false, "log_odds_bytes", scene->log_odds_bytes);
+    ctl_json_member_count(stdout, false, "vote_bytes", scene->vote_bytes);
     ctl_json_member_count(stdout, false, "n_pinned", scene->n_pinned);
 }
 
@@ -91,6 +93,11 @@ void ctl_scene_print_json(const struct voxeld_scene_info *scene, bool counted)
         ctl_json_member_count(stdout, false, "n_free", scene->n_free);
         ctl_json_member_count(stdout, false, "live_node_bytes", scene->live_node_bytes);
         ctl_json_member_string(stdout, false, "digest", scene->digest);
+        if (scene->n_occupied > 0) {
+            ctl_json_member_vec3(stdout, false, "occupied_low_m", scene->occupied_low_m);
+            ctl_json_member_vec3(stdout, false, "occupied_high_m",
+                                 scene->occupied_high_m);
+        }
     }
     ctl_json_member_string(stdout, false, "owner", scene->owner);
     (void)printf(", \"created_ns\": %" PRId64 ", \"changed_ns\": %" PRId64 "}",
@@ -138,6 +145,13 @@ static void print_more(const struct voxeld_scene_info *scene)
     char number[32];
 
     (void)printf("occupied    %s voxels\n", ctl_thousands(scene->n_occupied, number));
+    if (scene->n_occupied > 0) {
+        const double *from = scene->occupied_low_m;
+        const double *to = scene->occupied_high_m;
+
+        (void)printf("box         %g, %g, %g to %g, %g, %g m\n", from[0], from[1],
+                     from[2], to[0], to[1], to[2]);
+    }
     if (scene->track_free) {
         (void)printf("free        %s voxels\n", ctl_thousands(scene->n_free, number));
     }
@@ -154,6 +168,11 @@ static void print_more(const struct voxeld_scene_info *scene)
                      scene->log_odds.miss, scene->log_odds.clamp_low,
                      scene->log_odds.clamp_high, scene->log_odds.occupied,
                      100 * scene->log_odds.error);
+        if (scene->log_odds.label_votes > 0) {
+            (void)printf("votes       of the last %" PRIu32 " scans; %s of these bytes\n",
+                         scene->log_odds.label_votes,
+                         ctl_thousands(scene->vote_bytes, number));
+        }
     }
     print_keeping(scene);
     (void)printf("low corner  %g, %g, %g%s%s\n", low[0], low[1], low[2],
@@ -187,7 +206,8 @@ ctl_scene_create_request(const struct ctl_scene_args *args, const char *name)
                      .miss = args->log_odds[1],
                      .clamp_low = args->log_odds[2],
                      .clamp_high = args->log_odds[3],
-                     .occupied = args->log_odds[4]},
+                     .occupied = args->log_odds[4],
+                     .label_votes = args->label_votes},
         .durable = ctl_scene_has(args, CTL_SCENE_DURABLE),
         .fsync = args->fsync,
         .journal_max_bytes = args->journal_max_bytes,
@@ -249,7 +269,8 @@ const struct ctl_scene_sub ctl_scene_create = {
              "  --palette NAME:RRGGBB\n"
              "                     the next material, from 0: its name (may be empty) "
              "and\n"
-             "                     colour; up to 256 times\n"
+             "                     colour; up to 256 times. semantickitti: its 19 "
+             "classes\n"
              "  --track-free       track free and unknown voxels apart; takes the "
              "highest\n"
              "                     material\n"
@@ -262,6 +283,8 @@ const struct ctl_scene_sub ctl_scene_create = {
              "which\n"
              "                     on a voxel is occupied; 0: 0.7, 0.4, 0.1192, 0.971, "
              "0.5\n"
+             "  --label-votes N    the material is that of most of the last N hits, 2 to "
+             "4\n"
              "  --origin X,Y,Z     low corner, metres; default: the centre lies at "
              "0,0,0\n"
              "  --frame NAME       the map frame\n"
@@ -321,6 +344,30 @@ const struct ctl_scene_sub ctl_scene_drop = {
     .run = drop,
 };
 
+static void print_table(const struct voxeld_scenes *scenes)
+{
+    struct ctl_table table;
+    char bytes[CTL_NUMBER_BYTES];
+
+    ctl_table_begin(&table, "scene|>version|>voxel m|>side m|keeps|>memory|owner");
+    for (size_t i = 0; i < scenes->n_scenes; i++) {
+        const struct voxeld_scene_info *scene = &scenes->scenes[i];
+
+        ctl_table_cell(&table, "%s", scene->name);
+        ctl_table_cell(&table, "%" PRIu64, scene->version);
+        ctl_table_cell(&table, "%g", scene->voxel_size_m);
+        ctl_table_cell(&table, "%g",
+                       scene->voxel_size_m *
+                           (double)(UINT64_C(1) << (scene->depth & 63)));
+        ctl_table_cell(&table, "%" PRIu32 " bits%s%s", scene->material_bits,
+                       scene->track_free ? ", free" : "",
+                       scene->durable ? ", durable" : "");
+        ctl_table_cell(&table, "%s", ctl_bytes(scene->n_bytes, bytes));
+        ctl_table_cell(&table, "%s", scene->owner);
+    }
+    ctl_table_end(&table);
+}
+
 static int list(struct voxeld_client *client, const struct ctl_globals *globals,
                 struct ctl_scene_args *args)
 {
@@ -334,13 +381,12 @@ static int list(struct voxeld_client *client, const struct ctl_globals *globals,
     if (globals->json) {
         (void)fputs("{\"scenes\": [", stdout);
     }
-    for (size_t i = 0; i < scenes->n_scenes; i++) {
-        if (globals->json) {
-            (void)fputs(i > 0 ? ", " : "", stdout);
-            ctl_scene_print_json(&scenes->scenes[i], false);
-        } else {
-            ctl_scene_print_text(&scenes->scenes[i]);
-        }
+    for (size_t i = 0; i < scenes->n_scenes && globals->json; i++) {
+        (void)fputs(i > 0 ? ", " : "", stdout);
+        ctl_scene_print_json(&scenes->scenes[i], false);
+    }
+    if (!globals->json && scenes->n_scenes > 0) {
+        print_table(scenes);
     }
     ctl_print_total(globals, scenes->n_scenes, "scenes", scenes->n_bytes,
                     scenes->limit_bytes);

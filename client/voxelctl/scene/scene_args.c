@@ -13,7 +13,7 @@ static const struct ctl_own_option known[] = {
     {"track-free", "", true},
     {"origin", "three numbers x,y,z", false},
     {"frame", "a name", false},
-    {"palette", "NAME:RRGGBB, at most 256 times", false},
+    {"palette", "NAME:RRGGBB, at most 256 times, or semantickitti", false},
     {"max-bytes", "a whole number", false},
     {"missing-ok", "", true},
     {"box", "six numbers, low x,y,z and high x,y,z", false},
@@ -88,6 +88,9 @@ static const struct ctl_own_option known[] = {
     {"ground", "", true},
     {"min-hits", "a whole number", false},
     {"no-speckles", "", true},
+    {"label-votes", "2 to 4", false},
+    {"estimate", "", true},
+    {"odometry", "a name", false},
 };
 
 enum {
@@ -132,6 +135,28 @@ static bool add_material(struct ctl_scene_args *args, const char *text)
     memcpy(args->palette_names[i], text, n_name);
     args->palette[i].name = args->palette_names[i];
     args->n_palette++;
+    return true;
+}
+
+/* The 19 classes of SemanticKITTI in the order of its networks' labels, with its colours. */
+static const char *const semantic_kitti[] = {
+    "car:6496f5",           "bicycle:64e6f5", "motorcycle:1e3c96",  "truck:501eb4",
+    "other-vehicle:6450fa", "person:ff1e1e",  "bicyclist:ff28c8",   "motorcyclist:961e5a",
+    "road:ff00ff",          "parking:ff96ff", "sidewalk:4b004b",    "other-ground:af004b",
+    "building:ffc800",      "fence:ff7832",   "vegetation:00af00",  "trunk:873c00",
+    "terrain:96f050",       "pole:fff096",    "traffic-sign:ff0000"};
+
+/* Takes one material, or a palette of ours by its name. */
+static bool add_materials(struct ctl_scene_args *args, const char *text)
+{
+    if (strcmp(text, "semantickitti") != 0) {
+        return add_material(args, text);
+    }
+    for (size_t i = 0; i < sizeof semantic_kitti / sizeof semantic_kitti[0]; i++) {
+        if (!add_material(args, semantic_kitti[i])) {
+            return false;
+        }
+    }
     return true;
 }
 
@@ -244,6 +269,8 @@ static bool take_version(struct ctl_scene_args *args, enum ctl_scene_option id,
         return take_fusion(args, value);
     case CTL_SCENE_LOG_ODDS:
         return ctl_parse_doubles(value, args->log_odds, 5) == 5;
+    case CTL_SCENE_LABEL_VOTES:
+        return ctl_parse_u32(value, 2, 4, &args->label_votes);
     case CTL_SCENE_TO_SCENE:
         args->to_scene = value;
         return true;
@@ -282,6 +309,9 @@ static bool take_text(struct ctl_scene_args *args, enum ctl_scene_option id,
     case CTL_SCENE_LABELS:
         args->labels = value;
         return true;
+    case CTL_SCENE_ODOMETRY:
+        args->odometry = value;
+        return true;
     case CTL_SCENE_OUTPUT:
         args->output = value;
         return true;
@@ -309,7 +339,7 @@ static bool take_option(struct ctl_scene_args *args, enum ctl_scene_option id,
     case CTL_SCENE_ORIGIN:
         return ctl_parse_doubles(value, args->origin_m, 3) == 3;
     case CTL_SCENE_PALETTE:
-        return add_material(args, value);
+        return add_materials(args, value);
     case CTL_SCENE_MAX_BYTES:
         return ctl_parse_u64(value, &args->max_bytes);
     case CTL_SCENE_BOX:

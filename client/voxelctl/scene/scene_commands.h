@@ -92,6 +92,9 @@ enum ctl_scene_option {
     CTL_SCENE_GROUND,
     CTL_SCENE_MIN_HITS,
     CTL_SCENE_NO_SPECKLES,
+    CTL_SCENE_LABEL_VOTES,
+    CTL_SCENE_ESTIMATE,
+    CTL_SCENE_ODOMETRY,
     CTL_SCENE_END
 };
 
@@ -119,7 +122,7 @@ enum ctl_scene_option {
      CTL_SCENE_BIT(CTL_SCENE_MAX_BYTES) | CTL_SCENE_BIT(CTL_SCENE_KEEP) |                \
      CTL_SCENE_BIT(CTL_SCENE_KEEP_SECONDS) | CTL_SCENE_BIT(CTL_SCENE_DURABLE) |          \
      CTL_SCENE_BIT(CTL_SCENE_FUSION) | CTL_SCENE_BIT(CTL_SCENE_LOG_ODDS) |               \
-     CTL_SCENE_BIT(CTL_SCENE_JOURNAL_BYTES))
+     CTL_SCENE_BIT(CTL_SCENE_LABEL_VOTES) | CTL_SCENE_BIT(CTL_SCENE_JOURNAL_BYTES))
 
 /* The part of an operation that lies in a file. */
 enum ctl_scene_part {
@@ -150,7 +153,8 @@ struct ctl_scene_args {
     size_t n_palette;
     uint64_t max_bytes;
     enum voxeld_scene_fusion fusion;
-    double log_odds[5];                        /* hit, miss, clamps, occupied */
+    double log_odds[5]; /* hit, miss, clamps, occupied */
+    uint32_t label_votes;
     struct voxeld_scene_operations operations; /* freed by scene.c */
     struct ctl_scene_file files[CTL_SCENE_MAX_FILES];
     size_t n_files;
@@ -172,6 +176,7 @@ struct ctl_scene_args {
     const char *network;
     const char *labels; /* as given */
     const char *output;
+    const char *odometry;
     const char *digest;
     uint32_t keep_versions;
     uint64_t keep_seconds;

@@ -77,11 +77,10 @@ static int fetch_all(struct voxeld_client *client,
         request->from = (struct voxeld_scene_at){.version = part->from_version};
         request->to = (struct voxeld_scene_at){.version = part->to_version};
         if (!gather(g, part)) {
-            (void)fputs("voxelctl: no memory\n", stderr);
+            (void)ctl_error("no memory");
             result = CTL_FAILED;
         } else if (g->n == before && g->n < n_cells) {
-            (void)fprintf(stderr, "voxelctl: %s: a reply without the next cells\n",
-                          request->scene);
+            (void)ctl_error("%s: a reply without the next cells", request->scene);
             result = CTL_FAILED;
         }
         voxeld_scene_diff_free(part);

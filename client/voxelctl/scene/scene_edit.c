@@ -112,7 +112,7 @@ static int edit(struct voxeld_client *client, const struct ctl_globals *globals,
     int result;
 
     if (arrays == NULL) {
-        (void)fputs("voxelctl: no memory\n", stderr);
+        (void)ctl_error("no memory");
         return CTL_FAILED;
     }
     result = read_files(args, arrays);

@@ -86,17 +86,15 @@ static int fetch_all(struct voxeld_client *client,
             request.scene = pinned;
         }
         if (part->version != version) {
-            (void)fprintf(stderr,
-                          "voxelctl: %s: it changed while it was exported; try again\n",
-                          request.scene);
+            (void)ctl_error("%s: it changed while it was exported; try again",
+                            request.scene);
             result = CTL_FAILED;
         } else if (!gather(g, part)) {
-            (void)fputs("voxelctl: no memory\n", stderr);
+            (void)ctl_error("no memory");
             result = CTL_FAILED;
         }
         if (result == CTL_OK && g->n == before && g->n < n_cells) {
-            (void)fprintf(stderr, "voxelctl: %s: a reply without the next cells\n",
-                          request.scene);
+            (void)ctl_error("%s: a reply without the next cells", request.scene);
             result = CTL_FAILED;
         }
         voxeld_scene_cells_free(part);
@@ -159,7 +157,7 @@ static int export_dense(struct voxeld_client *client,
     out.cells = cells;
     *n_cells = cells->n;
     if (materials && cells->materials == NULL) {
-        (void)fprintf(stderr, "voxelctl: %s: it has no materials\n", request->scene);
+        (void)ctl_error("%s: it has no materials", request->scene);
         result = CTL_FAILED;
     } else {
         result = ctl_write_file(path, write_dense, &out);

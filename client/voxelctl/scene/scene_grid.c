@@ -28,7 +28,7 @@ static const struct ctl_own_option known[] = {
     {"box", "six numbers, low x,y,z and high x,y,z", false},
     {"in-voxels", "", true},
     {"z", "low,high; of a slice one number", false},
-    {"kind", "costmap, projected, height or slice", false},
+    {"kind", "costmap, projected, height, slice or distance", false},
     {"unknown", "kept, free or lethal", false},
     {"robot-radius", "metres >= 0", false},
     {"inflation", "metres; negative: none", false},
@@ -67,7 +67,8 @@ struct grid_args {
 
 static bool take(void *user, int id, const char *value)
 {
-    static const char *const kinds[] = {"costmap", "projected", "height", "slice", NULL};
+    static const char *const kinds[] = {"costmap", "projected", "height",
+                                        "slice",   "distance",  NULL};
     static const char *const unknowns[] = {"", "kept", "free", "lethal", NULL};
     struct grid_args *args = user;
     double numbers[6];
@@ -402,7 +403,7 @@ static int find_frontiers(struct voxeld_client *client, const struct ctl_globals
     }
     if (frontiers->sizes.dtype != VOXELD_UINT64 ||
         frontiers->centroids.dtype != VOXELD_FLOAT64) {
-        (void)fputs("voxelctl: a reply with other types than the schema's\n", stderr);
+        (void)ctl_error("a reply with other types than the schema's");
         result = CTL_FAILED;
     } else if (args->out != NULL) {
         result = write_frontiers(frontiers, args->out);
@@ -456,7 +457,9 @@ const struct ctl_scene_sub ctl_scene_costmap = {
              "slice one\n"
              "  --kind KIND         costmap (default): nav2's costs; projected: 100, 0, "
              "-1;\n"
-             "                      height: low, high, mean, slope (.npz); slice\n"
+             "                      height: low, high, mean, slope (.npz); slice; "
+             "distance:\n"
+             "                      of a slice, to obstacles (.npy, .npz)\n"
              "  --box X,Y,Z,X,Y,Z   of this box only, metres; default around all that "
              "is known\n"
              "  --in-voxels         ... voxels from the low corner; --z, too\n"

@@ -45,6 +45,7 @@ struct import_args {
     const char *scene;
     int rule;
     uint32_t material;
+    bool has_material;
     double scale;
     double offset[3];
     bool in_voxels;
@@ -73,6 +74,7 @@ static bool take(void *user, int id, const char *value)
         args->rule = ctl_parse_choice(value, rules);
         return args->rule >= 0;
     case IMPORT_MATERIAL:
+        args->has_material = true;
         return ctl_parse_u32(value, 0, UINT16_MAX, &args->material);
     case IMPORT_SCALE:
         return ctl_parse_between(value, 0, 1e12, &args->scale) && args->scale > 0;
@@ -128,25 +130,20 @@ static size_t part_of(const struct vxd_mesh_file *mesh, uint32_t (*triangles)[N_
     return end - first;
 }
 
-/* Voxels that one unit of the file is. */
-static int find_unit(struct voxeld_client *client, const struct import_args *args,
-                     double *out)
+/* Voxels that one unit of the file is, and whether the scene has colours for vertices. */
+static int look_at_scene(struct voxeld_client *client, const struct import_args *args,
+                         double *unit, bool *has_palette)
 {
     struct voxeld_scenes *scenes = NULL;
     struct voxeld_error error;
 
-    *out = args->scale;
-    if (args->in_voxels) {
-        return CTL_OK;
-    }
-    if (voxeld_scene_list(client, NULL, &scenes, &error) != VOXELD_OK) {
+    *unit = args->scale;
+    *has_palette = false;
+    if (voxeld_scene_get(client, NULL, args->scene, &scenes, &error) != VOXELD_OK) {
         return ctl_failed(args->scene, &error);
     }
-    for (size_t i = 0; i < scenes->n_scenes; i++) {
-        if (strcmp(scenes->scenes[i].name, args->scene) == 0) {
-            *out = args->scale / scenes->scenes[i].voxel_size_m;
-        }
-    }
+    *unit = args->in_voxels ? args->scale : args->scale / scenes->scenes[0].voxel_size_m;
+    *has_palette = scenes->scenes[0].n_palette > 0;
     voxeld_scenes_free(scenes);
     return CTL_OK;
 }
@@ -155,8 +152,9 @@ static int find_unit(struct voxeld_client *client, const struct import_args *arg
  * to stop at. */
 static int send_part(struct voxeld_client *client, const struct import_args *args,
                      const struct vxd_mesh_file *mesh, uint32_t (*triangles)[N_CORNERS],
-                     size_t n, double *vertices, struct totals *totals)
+                     size_t n, double *vertices, uint8_t *colours, struct totals *totals)
 {
+    bool has_colours = colours != NULL && mesh->colours != NULL;
     const struct voxeld_scene_import_mesh_request request = {
         .scene = args->scene,
         .vertices = {.dtype = VOXELD_FLOAT64,
@@ -167,6 +165,10 @@ static int send_part(struct voxeld_client *client, const struct import_args *arg
                       .data = triangles,
                       .n = n,
                       .n_elements = N_CORNERS},
+        .colours = {.dtype = has_colours ? VOXELD_UINT8 : (enum voxeld_dtype)0,
+                    .data = has_colours ? colours : NULL,
+                    .n = has_colours ? N_CORNERS * n : 0,
+                    .n_elements = has_colours ? 3 : 0},
         .material = args->material,
         .rule = (enum voxeld_mesh_rule)args->rule,
         .in_voxels = args->in_voxels,
@@ -179,6 +181,10 @@ static int send_part(struct voxeld_client *client, const struct import_args *arg
 
         for (size_t k = 0; k < 3; k++) {
             vertices[3 * i + k] = p[k] * args->scale + args->offset[k];
+        }
+        for (size_t k = 0; k < 3 && has_colours; k++) {
+            colours[3 * i + k] =
+                (uint8_t)(mesh->colours[triangles[i / 3][i % 3]] >> (16 - 8 * k));
         }
     }
     for (size_t i = 0; i < N_CORNERS * n; i++) {
@@ -207,28 +213,32 @@ static int send_all(struct voxeld_client *client, const struct import_args *args
 {
     uint32_t(*triangles)[N_CORNERS] = malloc(PART_TRIANGLES * sizeof *triangles);
     double *vertices = malloc((size_t)PART_TRIANGLES * N_CORNERS * 3 * sizeof *vertices);
+    uint8_t *colours = malloc((size_t)PART_TRIANGLES * N_CORNERS * 3);
     struct vxd_err err = {0};
     double unit = 1;
     size_t n = 1;
-    int result = find_unit(client, args, &unit);
+    bool has_palette;
+    int result = look_at_scene(client, args, &unit, &has_palette);
+    bool has_colours = has_palette && !args->has_material;
 
-    if (triangles == NULL || vertices == NULL) {
-        (void)fputs("voxelctl: no memory for triangles\n", stderr);
+    if (triangles == NULL || vertices == NULL || colours == NULL) {
+        (void)ctl_error("no memory for triangles");
         result = CTL_FAILED;
     }
     while (result == CTL_OK && n > 0) {
         if (vxd_mesh_next(mesh, triangles, PART_TRIANGLES, &n, &err) != VXD_OK) {
-            (void)fprintf(stderr, "voxelctl: %s: %s\n", path, err.message);
+            (void)ctl_error("%s: %s", path, err.message);
             result = CTL_FAILED;
         }
         for (size_t i = 0; result == CTL_OK && i < n;) {
             size_t n_part = part_of(mesh, triangles, i, n, unit);
 
-            result =
-                send_part(client, args, mesh, triangles + i, n_part, vertices, totals);
+            result = send_part(client, args, mesh, triangles + i, n_part, vertices,
+                               has_colours ? colours : NULL, totals);
             i += n_part;
         }
     }
+    free(colours);
     free(vertices);
     free(triangles);
     return result;
@@ -269,11 +279,11 @@ static int import_file(struct ctl_globals *globals, const struct import_args *ar
     int result = CTL_FAILED;
 
     if (stream == NULL) {
-        (void)fprintf(stderr, "voxelctl: cannot read %s\n", path);
+        (void)ctl_error("cannot read %s", path);
         return CTL_FAILED;
     }
     if (vxd_mesh_open(stream, format, MOST_VERTICES, &mesh, &err) != VXD_OK) {
-        (void)fprintf(stderr, "voxelctl: %s: %s\n", path, err.message);
+        (void)ctl_error("%s: %s", path, err.message);
         goto out;
     }
     ctl_scene_client_id(id);
@@ -285,8 +295,7 @@ static int import_file(struct ctl_globals *globals, const struct import_args *ar
     }
     result = send_all(client, args, path, &mesh, &totals);
     if (result == CTL_OK && totals.version == 0) {
-        (void)fprintf(stderr, "voxelctl: %s: no triangle has a voxel in the scene\n",
-                      path);
+        (void)ctl_error("%s: no triangle has a voxel in the scene", path);
         result = CTL_FAILED;
     }
     if (totals.version > 0) {

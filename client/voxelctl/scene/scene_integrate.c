@@ -15,6 +15,7 @@ struct totals {
     uint64_t n_beyond;
     uint64_t n_dropped;
     uint64_t n_relabelled;
+    size_t n_lost; /* files */
     double network_ms;
     double decode_ms;
     double carve_ms;
@@ -65,6 +66,7 @@ static enum voxeld_status integrate_cloud(void *user, const struct voxeld_call *
     status = voxeld_scene_integrate(integrate->client, &integrate->request, &done, error);
     if (status == VOXELD_OK) {
         add(&integrate->totals, &done);
+        integrate->totals.n_lost += done.is_lost ? 1 : 0;
     }
     return status;
 }
@@ -82,6 +84,7 @@ static void print_json(const char *scene, const struct totals *t)
     ctl_json_member_count(stdout, false, "n_beyond", t->n_beyond);
     ctl_json_member_count(stdout, false, "n_dropped", t->n_dropped);
     ctl_json_member_count(stdout, false, "n_relabelled", t->n_relabelled);
+    ctl_json_member_count(stdout, false, "n_lost", t->n_lost);
     ctl_json_member_number(stdout, false, "network_ms", t->network_ms);
     ctl_json_member_number(stdout, false, "decode_ms", t->decode_ms);
     ctl_json_member_number(stdout, false, "carve_ms", t->carve_ms);
@@ -118,6 +121,12 @@ static int print_totals(const struct ctl_globals *globals, const char *scene,
             ctl_thousands(t->change.n_removed, text[3]),
             ctl_thousands(t->change.n_freed, text[4]), relabelled, t->engine_ms, network,
             t->decode_ms, t->carve_ms, t->edit_ms);
+        if (t->n_lost > 0) {
+            (void)printf(
+                "%zu files were lost: their poses were not found, and nothing of "
+                "them was added\n",
+                t->n_lost);
+        }
     }
     return ctl_flush();
 }
@@ -162,17 +171,34 @@ static int check(const struct ctl_scene_args *args)
 }
 
 /* With --size a missing scene is created. */
-static int make_scene(struct voxeld_client *client, const struct ctl_scene_args *args)
+static int make_scene(struct voxeld_client *client, const struct ctl_scene_args *args,
+                      bool *is_new)
 {
     struct voxeld_scene_create_request create =
         ctl_scene_create_request(args, args->scene);
+    struct voxeld_scenes *made = NULL;
     struct voxeld_error error;
 
-    if (ctl_scene_has(args, CTL_SCENE_SIZE) &&
-        voxeld_scene_create(client, &create, NULL, &error) != VOXELD_OK) {
+    *is_new = false;
+    if (!ctl_scene_has(args, CTL_SCENE_SIZE)) {
+        return CTL_OK;
+    }
+    if (voxeld_scene_create(client, &create, &made, &error) != VOXELD_OK) {
         return ctl_failed(args->scene, &error);
     }
+    *is_new = !made->existed;
+    voxeld_scenes_free(made);
     return CTL_OK;
+}
+
+/* Nothing went into a scene that was made for it: it goes, too. */
+static void drop_scene(struct voxeld_client *client, const char *name)
+{
+    struct voxeld_error error;
+
+    if (voxeld_scene_drop(client, NULL, name, true, NULL, &error) != VOXELD_OK) {
+        (void)ctl_failed(name, &error);
+    }
 }
 
 static int integrate_all(struct voxeld_client *client, const struct ctl_globals *globals,
@@ -200,6 +226,8 @@ static int integrate_all(struct voxeld_client *client, const struct ctl_globals 
                 .n_labels = n_labels,
                 .output = args->output,
                 .expect_digest = args->digest,
+                .estimate = ctl_scene_has(args, CTL_SCENE_ESTIMATE),
+                .odometry = args->odometry,
                 .filter = {.ground = ctl_scene_has(args, CTL_SCENE_GROUND),
                            .min_hits = args->min_hits,
                            .no_speckles = ctl_scene_has(args, CTL_SCENE_NO_SPECKLES)},
@@ -215,19 +243,23 @@ static int integrate_all(struct voxeld_client *client, const struct ctl_globals 
         .user = &integrate,
     };
     struct voxeld_pose *poses = NULL;
+    bool is_new;
     int result;
 
     if (args->poses != NULL &&
         ctl_read_poses(args->poses, args->n_words, &poses) != CTL_OK) {
         return CTL_FAILED;
     }
-    if (make_scene(client, args) != CTL_OK) {
+    if (make_scene(client, args, &is_new) != CTL_OK) {
         free(poses);
         return CTL_FAILED;
     }
     drive.poses = poses;
     result = ctl_drive_send(&drive);
     free(poses);
+    if (integrate.totals.n_files == 0 && is_new) {
+        drop_scene(client, args->scene);
+    }
     if (integrate.totals.n_files > 0) {
         int printed = print_totals(globals, args->scene, &integrate.totals);
 
@@ -269,11 +301,15 @@ const struct ctl_scene_sub ctl_scene_integrate = {
              "  --size METRES      make it where it is missing, with voxels of this "
              "edge\n"
              "                     and the other options of voxelctl scene create\n"
-             "  --poses FILE       a line a file with 12 numbers, the upper rows of the "
-             "4 x "
-             "4\n"
-             "                     matrix from sensor to map (KITTI's odometry format);\n"
+             "  --poses FILE       the sensor's pose in the map, a line a file: KITTI's "
+             "12\n"
+             "                     numbers, TUM's 8, or the 16 of a 4 x 4 matrix;\n"
              "                     default: the files are in the map's frame\n"
+             "  --estimate         find the poses by odometry, from --poses where they "
+             "are\n"
+             "                     given; files that are lost are counted, and not "
+             "added\n"
+             "  --odometry NAME    by that odometry; default: one beside the scene\n"
              "  --no-carve         add points only\n"
              "  --max-range M      rays end here, and farther points hit nothing\n"
              "  --erase            erase what rays go through instead of marking it "
@@ -330,7 +366,8 @@ const struct ctl_scene_sub ctl_scene_integrate = {
                CTL_SCENE_BIT(CTL_SCENE_OUTPUT) | CTL_SCENE_BIT(CTL_SCENE_DIGEST) |
                CTL_SCENE_BIT(CTL_SCENE_RETRY) | CTL_SCENE_BIT(CTL_SCENE_DISCRETIZE) |
                CTL_SCENE_BIT(CTL_SCENE_GROUND) | CTL_SCENE_BIT(CTL_SCENE_MIN_HITS) |
-               CTL_SCENE_BIT(CTL_SCENE_NO_SPECKLES),
+               CTL_SCENE_BIT(CTL_SCENE_NO_SPECKLES) | CTL_SCENE_BIT(CTL_SCENE_ESTIMATE) |
+               CTL_SCENE_BIT(CTL_SCENE_ODOMETRY),
     .n_min = 1,
     .n_max = SIZE_MAX,
     .check = check,

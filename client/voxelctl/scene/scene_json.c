@@ -103,8 +103,7 @@ struct ctl_scene_json {
 
 static bool wrong(const struct ctl_scene_json *j, const char *name, const char *right)
 {
-    (void)fprintf(stderr, "voxelctl: %s: operations[%zu]: %s: %s\n", j->path,
-                  j->operation, name, right);
+    (void)ctl_error("%s: operations[%zu]: %s: %s", j->path, j->operation, name, right);
     return false;
 }
 
@@ -430,7 +429,7 @@ static int read_file(struct ctl_scene_json *j)
     status = vxd_json_file_parse(bytes, n_bytes, &j->json, &err);
     free(bytes);
     if (status != VXD_OK) {
-        (void)fprintf(stderr, "voxelctl: %s: %s\n", j->path, err.message);
+        (void)ctl_error("%s: %s", j->path, err.message);
         return CTL_FAILED;
     }
     return CTL_OK;
@@ -444,7 +443,7 @@ int ctl_scene_json_read(const char *path, struct voxeld_scene_operations *list,
 
     *out = j;
     if (j == NULL) {
-        (void)fputs("voxelctl: no memory\n", stderr);
+        (void)ctl_error("no memory");
         return CTL_FAILED;
     }
     j->path = path;
@@ -453,7 +452,7 @@ int ctl_scene_json_read(const char *path, struct voxeld_scene_operations *list,
     }
     node = find_list(j);
     if (node == NULL) {
-        (void)fprintf(stderr, "voxelctl: %s: no list of operations\n", path);
+        (void)ctl_error("%s: no list of operations", path);
         return CTL_FAILED;
     }
     for (node = child(j, node); node != NULL; node = sibling(j, node)) {
@@ -461,7 +460,7 @@ int ctl_scene_json_read(const char *path, struct voxeld_scene_operations *list,
             voxeld_scene_add(list, VOXELD_SHAPE_NONE);
 
         if (operation == NULL) {
-            (void)fprintf(stderr, "voxelctl: %s: no memory for its operations\n", path);
+            (void)ctl_error("%s: no memory for its operations", path);
             return CTL_FAILED;
         }
         if (!read_operation(j, node, operation)) {

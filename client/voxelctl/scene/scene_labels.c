@@ -121,14 +121,14 @@ int ctl_scene_labels_read(const char *given, struct ctl_scene_labels **out)
         return result;
     }
     if (labels == NULL || labels->text == NULL) {
-        (void)fputs("voxelctl: no memory\n", stderr);
+        (void)ctl_error("no memory");
         return CTL_FAILED;
     }
     if (parse(labels)) {
         return CTL_OK;
     }
     if (is_file) {
-        (void)fprintf(stderr, "voxelctl: %s: not entries LABEL=MATERIAL\n", given);
+        (void)ctl_error("%s: not entries LABEL=MATERIAL", given);
         return CTL_FAILED;
     }
     return ctl_usage("scene integrate",

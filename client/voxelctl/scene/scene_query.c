@@ -39,7 +39,7 @@ static int input_read(const char *word, bool in_voxels, struct input *in)
     for (size_t i = 0; i < n && in_voxels; i++) {
         if (!(in->numbers[i] >= -1e15 && in->numbers[i] <= 1e15) ||
             in->numbers[i] != (double)(int64_t)in->numbers[i]) {
-            (void)fprintf(stderr, "voxelctl: %s: whole numbers of voxels\n", word);
+            (void)ctl_error("%s: whole numbers of voxels", word);
             return CTL_FAILED;
         }
         in->integers[i] = (int64_t)in->numbers[i];
@@ -61,8 +61,32 @@ static const char *state_name(uint8_t states, char *text)
     return text;
 }
 
-static void print_row_text(const struct voxeld_scene_found *f, size_t k)
+/* The middle of the voxel that a row has found; false where it found none, or nothing is known of the
+ * scene. */
+static bool centre_of(const struct voxeld_scene_found *f, size_t k,
+                      const struct voxeld_scene_info *scene, double centre[3])
 {
+    if (scene == NULL || f->distances == NULL || f->distances[k] < 0) {
+        return false;
+    }
+    for (size_t axis = 0; axis < 3; axis++) {
+        centre[axis] = scene->origin_m[axis] +
+                       ((double)f->voxels[3 * k + axis] + 0.5) * scene->voxel_size_m;
+    }
+    return true;
+}
+
+/* The material's name in the palette; "" where it has none. */
+static const char *material_name(const struct voxeld_scene_info *scene, uint16_t material)
+{
+    return scene != NULL && material < scene->n_palette ? scene->palette[material].name
+                                                        : "";
+}
+
+static void print_row_text(const struct voxeld_scene_found *f, size_t k,
+                           const struct voxeld_scene_info *scene)
+{
+    double centre[3];
     char text[32];
 
     if (f->states != NULL) {
@@ -71,16 +95,22 @@ static void print_row_text(const struct voxeld_scene_found *f, size_t k)
     if (f->distances != NULL && f->distances[k] < 0) {
         (void)fputs("nothing", stdout);
     } else if (f->distances != NULL) {
-        (void)printf("%g m, voxel %" PRId32 ",%" PRId32 ",%" PRId32,
-                     (double)f->distances[k], f->voxels[3 * k], f->voxels[3 * k + 1],
-                     f->voxels[3 * k + 2]);
+        (void)printf("%g m", (double)f->distances[k]);
+        if (centre_of(f, k, scene, centre)) {
+            (void)printf(", at %.9g, %.9g, %.9g m", centre[0], centre[1], centre[2]);
+        }
+        (void)printf(", voxel %" PRId32 ",%" PRId32 ",%" PRId32, f->voxels[3 * k],
+                     f->voxels[3 * k + 1], f->voxels[3 * k + 2]);
         if (f->normals != NULL) {
             (void)printf(", normal %d,%d,%d", f->normals[3 * k], f->normals[3 * k + 1],
                          f->normals[3 * k + 2]);
         }
     }
     if (f->materials != NULL && (f->distances == NULL || f->distances[k] >= 0)) {
-        (void)printf(", material %u", f->materials[k]);
+        const char *name = material_name(scene, f->materials[k]);
+
+        (void)printf(", material %u%s%s", f->materials[k], name[0] != '\0' ? " " : "",
+                     name);
     }
     if (f->n_occupied != NULL) {
         (void)printf(", %" PRIu64 " occupied, %" PRIu64 " free", f->n_occupied[k],
@@ -89,8 +119,10 @@ static void print_row_text(const struct voxeld_scene_found *f, size_t k)
     (void)fputc('\n', stdout);
 }
 
-static void print_row_json(const struct voxeld_scene_found *f, size_t k)
+static void print_row_json(const struct voxeld_scene_found *f, size_t k,
+                           const struct voxeld_scene_info *scene)
 {
+    double centre[3];
     char text[32];
 
     (void)fputs(k > 0 ? ", {" : "{", stdout);
@@ -111,6 +143,11 @@ static void print_row_json(const struct voxeld_scene_found *f, size_t k)
     }
     if (f->materials != NULL) {
         ctl_json_member_count(stdout, false, "material", f->materials[k]);
+        ctl_json_member_string(stdout, false, "material_name",
+                               material_name(scene, f->materials[k]));
+    }
+    if (centre_of(f, k, scene, centre)) {
+        ctl_json_member_vec3(stdout, false, "centre_m", centre);
     }
     if (f->n_occupied != NULL) {
         ctl_json_member_count(stdout, false, "n_occupied", f->n_occupied[k]);
@@ -120,7 +157,8 @@ static void print_row_json(const struct voxeld_scene_found *f, size_t k)
 }
 
 static void print_found(const struct ctl_globals *globals,
-                        const struct voxeld_scene_found *f, bool to_file)
+                        const struct voxeld_scene_found *f,
+                        const struct voxeld_scene_info *scene, bool to_file)
 {
     size_t n = to_file ? 0 : f->n < MAX_PRINTED ? f->n : MAX_PRINTED;
     char rows[32];
@@ -138,9 +176,9 @@ static void print_found(const struct ctl_globals *globals,
     }
     for (size_t k = 0; k < n; k++) {
         if (globals->json) {
-            print_row_json(f, k);
+            print_row_json(f, k, scene);
         } else {
-            print_row_text(f, k);
+            print_row_text(f, k, scene);
         }
     }
     if (globals->json) {
@@ -241,6 +279,7 @@ static int query(struct voxeld_client *client, const struct ctl_globals *globals
     struct input in[2] = {{.numbers = {0}}, {.numbers = {0}}};
     bool in_voxels = ctl_scene_has(args, CTL_SCENE_IN_VOXELS);
     struct voxeld_scene_found *found = NULL;
+    struct voxeld_scenes *scenes = NULL;
     struct voxeld_error error;
     int result = CTL_OK;
 
@@ -254,9 +293,15 @@ static int query(struct voxeld_client *client, const struct ctl_globals *globals
         result = write_found(args->out, found);
     }
     if (result == CTL_OK) {
-        print_found(globals, found, args->out != NULL);
+        /* What turns its voxels into metres and names; without it they are shown as they are. */
+        if (args->out == NULL && (found->distances != NULL || found->materials != NULL)) {
+            (void)voxeld_scene_describe(client, NULL, args->words[0], &scenes, NULL);
+        }
+        print_found(globals, found, scenes != NULL ? &scenes->scenes[0] : NULL,
+                    args->out != NULL);
         result = ctl_flush();
     }
+    voxeld_scenes_free(scenes);
     voxeld_scene_found_free(found);
     ctl_array_clear(&in[0].file);
     ctl_array_clear(&in[1].file);
@@ -277,8 +322,7 @@ const struct ctl_scene_sub ctl_scene_query = {
              "A list is one row, X,Y,Z; or FILE.npy; or text with the numbers of a row "
              "on\n"
              "each line, - on standard input. Metres. SHAPES are boxes, X,Y,Z,X,Y,Z, or\n"
-             "balls, X,Y,Z,R. One origin goes for all directions. Before a first number\n"
-             "below 0 the options end with --.\n"
+             "balls, X,Y,Z,R. One origin goes for all directions.\n"
              "\n"
              "  --in-voxels        points of values are voxels; .npy of integers always "
              "are\n"
@@ -290,7 +334,7 @@ const struct ctl_scene_sub ctl_scene_query = {
              "\n"
              "examples\n"
              "  voxelctl scene query yard ray 0,0,1.5 1,0,0\n"
-             "  voxelctl scene query yard overlap --counts -- -1,-1,0,1,1,2\n"},
+             "  voxelctl scene query yard overlap --counts -1,-1,0,1,1,2\n"},
     .options = CTL_SCENE_BIT(CTL_SCENE_IN_VOXELS) | CTL_SCENE_BIT(CTL_SCENE_MAX_RANGE) |
                CTL_SCENE_BIT(CTL_SCENE_RADIUS) | CTL_SCENE_BIT(CTL_SCENE_COUNTS) |
                CTL_SCENE_BIT(CTL_SCENE_OUT),

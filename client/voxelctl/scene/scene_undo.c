@@ -85,11 +85,10 @@ static int choose(struct voxeld_client *client, const struct ctl_scene_args *arg
     *of_version = find_own(log, redo);
     voxeld_scene_log_free(log);
     if (*of_version == 0) {
-        (void)fprintf(stderr,
-                      "voxelctl: %s: no kept version is %s of yours by voxelctl that is "
-                      "not %s; name one with --of (voxelctl scene log %s)\n",
-                      scene, redo ? "an undo" : "a change", redo ? "redone" : "undone",
-                      scene);
+        (void)ctl_error("%s: no kept version is %s of yours by voxelctl that is "
+                        "not %s; name one with --of (voxelctl scene log %s)",
+                        scene, redo ? "an undo" : "a change", redo ? "redone" : "undone",
+                        scene);
         return CTL_FAILED;
     }
     return CTL_OK;

@@ -73,25 +73,53 @@ static void print_log_json(const struct voxeld_scene_log *log)
     (void)fputs("}\n", stdout);
 }
 
-static void print_version(const struct voxeld_scene_version *version)
+static void add_version(struct ctl_table *table,
+                        const struct voxeld_scene_version *version)
 {
-    char text[4][32];
+    char text[32];
 
-    (void)printf("%8" PRIu64 "  %s  %s", version->version,
-                 time_text(version->stamp_ns, text[0]), kind_name(version->kind));
+    ctl_table_cell(table, "%" PRIu64, version->version);
+    ctl_table_cell(table, "%s", time_text(version->stamp_ns, text));
     if (version->of_version > 0) {
-        (void)printf(" %" PRIu64, version->of_version);
+        ctl_table_cell(table, "%s %" PRIu64, kind_name(version->kind),
+                       version->of_version);
+    } else if (version->undone_by > 0) {
+        ctl_table_cell(table, "%s, undone by %" PRIu64, kind_name(version->kind),
+                       version->undone_by);
+    } else {
+        ctl_table_cell(table, "%s", kind_name(version->kind));
     }
-    (void)printf(": %s added, %s removed, %s of another material, %s freed",
-                 ctl_thousands(version->n_added, text[0]),
-                 ctl_thousands(version->n_removed, text[1]),
-                 ctl_thousands(version->n_changed, text[2]),
-                 ctl_thousands(version->n_freed, text[3]));
-    if (version->undone_by > 0) {
-        (void)printf("; undone by %" PRIu64, version->undone_by);
+    ctl_table_cell(table, "%s", ctl_thousands(version->n_added, text));
+    ctl_table_cell(table, "%s", ctl_thousands(version->n_removed, text));
+    ctl_table_cell(table, "%s", ctl_thousands(version->n_changed, text));
+    ctl_table_cell(table, "%s", ctl_thousands(version->n_freed, text));
+    ctl_table_cell(table, "%s", version->by);
+    ctl_table_cell(table, "%s", version->client_id);
+}
+
+static void print_log(const struct voxeld_scene_log *log)
+{
+    struct ctl_table table;
+    char text[32];
+
+    ctl_table_begin(&table,
+                    ">version|time|kind|>added|>removed|>changed|>freed|by|client");
+    for (size_t i = 0; i < log->n_versions; i++) {
+        add_version(&table, &log->versions[i]);
     }
-    (void)printf("  %s%s%s\n", version->by, version->by[0] != '\0' ? " " : "",
-                 version->client_id);
+    ctl_table_end(&table);
+    if (log->n_snapshots == 0) {
+        return;
+    }
+    (void)putchar('\n');
+    ctl_table_begin(&table, "snapshot|>version|of");
+    for (size_t i = 0; i < log->n_snapshots; i++) {
+        ctl_table_cell(&table, "%s", log->snapshots[i].name);
+        ctl_table_cell(&table, "%" PRIu64, log->snapshots[i].version);
+        ctl_table_cell(&table, "%s", time_text(log->snapshots[i].version_ns, text));
+    }
+    ctl_table_end(&table);
+    (void)putchar('\n');
 }
 
 static int log_of(struct voxeld_client *client, const struct ctl_globals *globals,
@@ -100,7 +128,6 @@ static int log_of(struct voxeld_client *client, const struct ctl_globals *global
     const char *scene = args->words[0];
     struct voxeld_scene_log *log;
     struct voxeld_error error;
-    char text[32];
 
     if (voxeld_scene_get_log(client, NULL, scene, 0, args->limit, &log, &error) !=
         VOXELD_OK) {
@@ -109,14 +136,7 @@ static int log_of(struct voxeld_client *client, const struct ctl_globals *global
     if (globals->json) {
         print_log_json(log);
     } else {
-        for (size_t i = 0; i < log->n_versions; i++) {
-            print_version(&log->versions[i]);
-        }
-        for (size_t i = 0; i < log->n_snapshots; i++) {
-            (void)printf("snapshot %s: version %" PRIu64 ", of %s\n",
-                         log->snapshots[i].name, log->snapshots[i].version,
-                         time_text(log->snapshots[i].version_ns, text));
-        }
+        print_log(log);
         (void)printf("%s: version %" PRIu64 "; kept from %" PRIu64 " on\n", scene,
                      log->version, log->oldest);
     }

@@ -54,7 +54,9 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
         return ctl_flush();
     }
     if (strcmp(argv[1], "issue") != 0) {
-        return ctl_usage("token", "no subcommand \"%s\"", argv[1]);
+        static const char *const names[] = {"issue"};
+
+        return ctl_no_subcommand("token", argv[1], names, 1);
     }
     if (!ctl_token_parse(globals, &ctl_token_issue_manual, argc - 1, argv + 1, &args,
                          &result)) {

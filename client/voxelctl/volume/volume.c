@@ -19,6 +19,8 @@ static const struct sub {
     {&ctl_volume_render_manual, ctl_volume_render},
     {&ctl_volume_clear_manual, ctl_volume_clear},
     {&ctl_volume_decay_manual, ctl_volume_decay},
+    {&ctl_volume_stamp_manual, ctl_volume_stamp},
+    {&ctl_volume_import_manual, ctl_volume_import},
     {&ctl_volume_copy_manual, ctl_volume_copy},
     {&ctl_volume_run_manual, ctl_volume_run},
 };
@@ -26,6 +28,16 @@ static const struct sub {
 enum {
     N_SUBS = sizeof subs / sizeof subs[0]
 };
+
+static int no_subcommand(const char *word)
+{
+    const char *names[N_SUBS];
+
+    for (size_t i = 0; i < N_SUBS; i++) {
+        names[i] = strchr(subs[i].manual->command.name, ' ') + 1;
+    }
+    return ctl_no_subcommand("volume", word, names, N_SUBS);
+}
 
 static int run(struct ctl_globals *globals, int argc, char **argv)
 {
@@ -47,7 +59,7 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
         }
     }
     if (sub == NULL) {
-        return ctl_usage("volume", "no subcommand \"%s\"", argv[1]);
+        return no_subcommand(argv[1]);
     }
     if (!ctl_volume_parse(globals, sub->manual, argc - 1, argv + 1, &args, &result)) {
         return result;

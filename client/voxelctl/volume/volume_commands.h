@@ -21,6 +21,8 @@ ctl_volume_run_fn ctl_volume_render;
 ctl_volume_run_fn ctl_volume_clear;
 ctl_volume_run_fn ctl_volume_decay;
 ctl_volume_run_fn ctl_volume_copy;
+ctl_volume_run_fn ctl_volume_stamp;
+ctl_volume_run_fn ctl_volume_import;
 ctl_volume_run_fn ctl_volume_run;
 
 /* Reads a camera's matrix, or one line fx fy cx cy and 0, 4, 5 or 8 numbers of distortion; sides

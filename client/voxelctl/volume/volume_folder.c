@@ -28,7 +28,7 @@ void ctl_folder_clear(struct ctl_folder *folder)
 
 static int no_memory(void)
 {
-    (void)fputs("voxelctl: no memory\n", stderr);
+    (void)ctl_error("no memory");
     return CTL_FAILED;
 }
 
@@ -280,12 +280,11 @@ int ctl_folder_read(const char *path, const char *poses, struct ctl_folder *out)
     }
     free(entries);
     if (n <= 0 && !is_tum) {
-        (void)fprintf(stderr,
-                      "voxelctl: %s: no images; NAME" DEPTH_ENDING
-                      " (7-Scenes) or depth.txt (TUM) is right\n",
-                      path);
+        (void)ctl_error("%s: no images; NAME" DEPTH_ENDING
+                        " (7-Scenes) or depth.txt (TUM) is right",
+                        path);
     } else if (result == CTL_OK && out->n == 0) {
-        (void)fprintf(stderr, "voxelctl: %s/depth.txt: no images\n", path);
+        (void)ctl_error("%s/depth.txt: no images", path);
         result = CTL_FAILED;
     }
     return result;
@@ -311,8 +310,8 @@ void ctl_folder_keep_posed(struct ctl_folder *folder)
         if (shot.has_pose) {
             folder->shots[n++] = shot;
         } else {
-            (void)fprintf(stderr, "voxelctl: %s: no pose%s\n", shot.depth,
-                          folder->is_tum ? " within 0.02 s of it" : "");
+            (void)ctl_error("%s: no pose%s", shot.depth,
+                            folder->is_tum ? " within 0.02 s of it" : "");
             free(shot.depth);
             free(shot.colour);
         }

@@ -43,10 +43,9 @@ int ctl_volume_read_camera(const char *path, struct voxeld_volume_camera *out)
         out->k5 = m[10];
         out->k6 = m[11];
     } else {
-        (void)fprintf(stderr,
-                      "voxelctl: %s: no camera; a 3 x 3 matrix is right, or one line fx "
-                      "fy cx cy with 0, 4, 5 or 8 numbers of distortion\n",
-                      path);
+        (void)ctl_error("%s: no camera; a 3 x 3 matrix is right, or one line fx "
+                        "fy cx cy with 0, 4, 5 or 8 numbers of distortion",
+                        path);
         result = CTL_FAILED;
     }
     ctl_array_clear(&file);
@@ -78,12 +77,16 @@ int ctl_volume_integrate(struct voxeld_client *client, const struct ctl_globals 
     }
     request.depth = depth;
     request.colour = colour;
+    request.estimate = ctl_volume_has(args, CTL_VOLUME_ESTIMATE);
     if (result == CTL_OK &&
         voxeld_volume_integrate(client, &request, &change, &error) != VOXELD_OK) {
         result = ctl_failed(args->words[1], &error);
     } else if (result == CTL_OK) {
         if (globals->json) {
             ctl_volume_integrate_json(change);
+        } else if (change->status == VOXELD_VOLUME_TRACK_LOST) {
+            (void)printf("%s: the image is lost, and nothing of it was added\n",
+                         request.volume);
         } else {
             (void)printf("%s: %s blocks touched, %s of them new, it has %s; %.2f ms in "
                          "the engine\n",

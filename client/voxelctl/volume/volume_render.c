@@ -65,7 +65,7 @@ static int encode(const struct voxeld_volume_picture *picture, bool has_colour,
     enum vxd_status status;
 
     if (rgb == NULL) {
-        (void)fputs("voxelctl: no memory\n", stderr);
+        (void)ctl_error("no memory");
         return CTL_FAILED;
     }
     if (has_colour) {
@@ -77,7 +77,7 @@ static int encode(const struct voxeld_volume_picture *picture, bool has_colour,
     status = vxd_png_encode(&image, PNG_LEVEL, &png->bytes, &png->n_bytes, &err);
     free(rgb);
     if (status != VXD_OK) {
-        (void)fprintf(stderr, "voxelctl: %s\n", err.message);
+        (void)ctl_error("%s", err.message);
         return CTL_FAILED;
     }
     return CTL_OK;

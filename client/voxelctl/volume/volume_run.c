@@ -213,11 +213,34 @@ static int run_folder(struct ctl_run *run, const struct ctl_globals *globals,
     return finished != CTL_OK ? finished : result;
 }
 
+/* Says where the dashboard shows the volume. */
+static int show_address(struct voxeld_client *client, const struct ctl_globals *globals,
+                        const char *volume)
+{
+    struct voxeld_server_info *info = NULL;
+    struct voxeld_error error;
+
+    if (voxeld_get_server_info(client, NULL, &info, &error) != VOXELD_OK) {
+        return ctl_failed(volume, &error);
+    }
+    if (strncmp(info->http, "http", 4) == 0) {
+        (void)fprintf(globals->json ? stderr : stdout, "%s/#/volume/%s\n", info->http,
+                      volume);
+    } else {
+        (void)fprintf(stderr,
+                      "voxelctl: the server has no address for browsers (listen.http)\n");
+    }
+    voxeld_server_info_free(info);
+    return ctl_flush();
+}
+
 /* Checks what the options say. */
 static int check_args(const struct ctl_volume_args *args, uint32_t *every)
 {
-    if (args->out == NULL && args->name == NULL && args->trajectory == NULL) {
-        return ctl_usage("volume run", "--out, --trajectory or --name is needed");
+    if (args->out == NULL && args->name == NULL && args->trajectory == NULL &&
+        !ctl_volume_has(args, CTL_VOLUME_WATCH)) {
+        return ctl_usage("volume run",
+                         "--out, --trajectory, --name or --watch is needed");
     }
     if (args->every != NULL && !ctl_parse_u32(args->every, 1, UINT32_MAX, every)) {
         return ctl_usage("volume run", "--every %s: a number from 1 on is right",
@@ -262,9 +285,12 @@ int ctl_volume_run(struct voxeld_client *client, const struct ctl_globals *globa
     if (result == CTL_OK) {
         result = make_volume(&run, args);
     }
+    if (result == CTL_OK && ctl_volume_has(args, CTL_VOLUME_WATCH)) {
+        result = show_address(client, globals, run.request.volume);
+    }
     if (result == CTL_OK) {
         result = run_folder(&run, globals, args, &folder, every);
-        if (args->name == NULL) {
+        if (args->name == NULL && !ctl_volume_has(args, CTL_VOLUME_WATCH)) {
             (void)voxeld_volume_drop(client, NULL, own_name, true, NULL, NULL);
         }
     }

@@ -46,6 +46,8 @@ static int print_change(const struct ctl_globals *globals, const char *volume,
 
     if (globals->json) {
         ctl_volume_scan_json(change);
+    } else if (change->status == VOXELD_VOLUME_TRACK_LOST) {
+        (void)printf("%s: the scan is lost, and nothing of it was added\n", volume);
     } else {
         (void)printf("%s: %s of %s points used, %s blocks touched, %s of them new, %s "
                      "others carved, it has %s; %.2f ms in the engine\n",
@@ -81,6 +83,7 @@ int ctl_volume_scan(struct voxeld_client *client, const struct ctl_globals *glob
         result = ctl_read_pose(args->end_pose, &request.T_map_sensor_end);
     }
     request.cloud = cloud;
+    request.estimate = ctl_volume_has(args, CTL_VOLUME_ESTIMATE);
     if (result == CTL_OK &&
         voxeld_volume_integrate_points(client, &request, &change, &error) != VOXELD_OK) {
         result = ctl_failed(args->words[1], &error);

@@ -38,7 +38,7 @@ static bool add_part(struct surface *surface, struct voxeld_volume_surface *take
 
     if (grown == NULL) {
         voxeld_volume_surface_free(take_part);
-        (void)fputs("voxelctl: no memory\n", stderr);
+        (void)ctl_error("no memory");
         return false;
     }
     surface->parts = grown;
@@ -219,10 +219,9 @@ int ctl_volume_write_surface(struct voxeld_client *client,
     int result = fetch(client, request, &surface);
 
     if (result == CTL_OK && surface.n_vertices > INT32_MAX) {
-        (void)fprintf(stderr,
-                      "voxelctl: %llu vertices are more than a file can number; ask for "
-                      "boxes of it\n",
-                      (unsigned long long)surface.n_vertices);
+        (void)ctl_error("%llu vertices are more than a file can number; ask for "
+                        "boxes of it",
+                        (unsigned long long)surface.n_vertices);
         result = CTL_FAILED;
     }
     if (result == CTL_OK) {

@@ -51,8 +51,8 @@ static void take_reply(struct ctl_run *run, struct ctl_shot *shot, size_t total,
     }
     run->n_lost++;
     ctl_progress_clear(total);
-    (void)fprintf(stderr, "voxelctl: %s: lost: %s (fitness %.2f, agreement %.2f)\n",
-                  shot->depth, reason_of(tracked), tracked->fitness, tracked->agreement);
+    (void)ctl_error("%s: lost: %s (fitness %.2f, agreement %.2f)", shot->depth,
+                    reason_of(tracked), tracked->fitness, tracked->agreement);
 }
 
 /* Sends one image, whose bytes are in the request, until it is answered. */

@@ -266,7 +266,7 @@ int ctl_trajectory_errors(const struct ctl_folder *folder, struct ctl_errors *fo
     int result = CTL_OK;
 
     if (pairs.list == NULL) {
-        (void)fputs("voxelctl: no memory\n", stderr);
+        (void)ctl_error("no memory");
         result = CTL_FAILED;
     }
     for (size_t i = 0; result == CTL_OK && i < folder->n; i++) {

@@ -6,5 +6,6 @@
 #include "client/voxelctl/cli/cli.h"
 
 extern const struct ctl_command ctl_volume;
+extern const struct ctl_command ctl_refine;
 
 #endif

@@ -180,6 +180,9 @@ struct vxd_net_input {
     /* For measuring: on a GPU, too, kernel maps and layers are enqueued as separate
      * parts. */
     bool maps_apart;
+    /* For finding faults: the values of each layer are counted that are not finite; see
+     * vxd_net_run_find_overflow. It takes more time, and no graph is kept of the run. */
+    bool counts_overflow;
 };
 
 /* Begins a run; its steps allocate device memory as they learn how much they need. Several runs
@@ -223,6 +226,16 @@ struct vxd_net_result {
 };
 enum vxd_status vxd_net_run_result(const struct vxd_net_run *run, int output,
                                    struct vxd_net_result *out, struct vxd_err *err);
+
+/* Finds the first layer, in the order in which they run, that gave values which are not finite, of a
+ * run with counts_overflow that is over; blocking.
+ * out     layer     its name, which lives as long as the builder; NULL = none
+ *         n_values  how many
+ * errors  FAILED_PRECONDITION  the run is not over, or counted nothing; RESOURCE_EXHAUSTED */
+enum vxd_status vxd_net_run_find_overflow(struct vxd_queue *queue,
+                                          const struct vxd_net_run *run,
+                                          const char **layer, uint32_t *n_values,
+                                          struct vxd_err *err);
 
 /* The cost of a run, once it is over; blocking. */
 struct vxd_net_cost {

@@ -266,6 +266,7 @@ struct vxd_net_run {
      * word of predicted work. */
     struct vxd_buffer counts;
     struct vxd_buffer n_pairs;  /* one uint64 a map */
+    struct vxd_buffer n_bad;    /* with counts_overflow: one uint32 a layer */
     struct vxd_buffer h_counts; /* host: copy of counts */
     struct vxd_buffer scratch;  /* of the coordinate sets or maps that a step enqueues */
     struct vxd_buffer tokens;   /* for each slot: 0, rows, then the samples' starts */

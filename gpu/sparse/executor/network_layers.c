@@ -434,6 +434,15 @@ static enum vxd_status enqueue_layer(struct vxd_queue *queue,
     } else {
         status = enqueue_other(&at, err);
     }
+    if (status == VXD_OK && run->n_bad.ptr != NULL && *row == 0) {
+        const struct vxd_net_count_call call = {.precision = run->net->options.precision,
+                                                .extent = at.extent,
+                                                .in = at.out,
+                                                .n_bad =
+                                                    (uint32_t *)run->n_bad.ptr + number};
+
+        status = CALL(queue, count, &call, err);
+    }
     if (status != VXD_OK) {
         vxd_net_name_layer(err, at.node->layer.name);
     }

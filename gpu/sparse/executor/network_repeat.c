@@ -312,7 +312,7 @@ enum vxd_status vxd_net_run_enqueue(struct vxd_queue *queue, struct vxd_net_run 
     uint64_t *key;
     size_t n_key;
 
-    if (!VXD_ON_CUDA(queue->context)) {
+    if (!VXD_ON_CUDA(queue->context) || run->input.counts_overflow) {
         return enqueue(queue, run, err);
     }
     n_key = key_words(run->net);

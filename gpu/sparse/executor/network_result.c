@@ -45,6 +45,41 @@ enum vxd_status vxd_net_run_result(const struct vxd_net_run *run, int output,
     return VXD_OK;
 }
 
+enum vxd_status vxd_net_run_find_overflow(struct vxd_queue *queue,
+                                          const struct vxd_net_run *run,
+                                          const char **layer, uint32_t *n_values,
+                                          struct vxd_err *err)
+{
+    const struct vxd_net *net = run->net;
+    uint32_t *counts = NULL;
+    enum vxd_status status;
+
+    *layer = NULL;
+    *n_values = 0;
+    if (run->stage != VXD_NET_STAGE_OVER || run->n_bad.ptr == NULL) {
+        return vxd_fail(err, VXD_FAILED_PRECONDITION, NULL,
+                        "the run is not over, or counted nothing");
+    }
+    counts = malloc(run->n_bad.n_bytes);
+    if (counts == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for counts");
+    }
+    VXD_TRY(vxd_queue_copy(queue, counts, run->n_bad.ptr,
+                           (size_t)net->n_layers * sizeof *counts, err));
+    VXD_TRY(vxd_queue_wait(queue, err));
+    for (int step = 0; step < net->n_steps && *layer == NULL; step++) {
+        int number = net->steps[step].index;
+
+        if (net->steps[step].kind == VXD_NET_STEP_LAYER && counts[number] > 0) {
+            *layer = net->nodes[number].layer.name;
+            *n_values = counts[number];
+        }
+    }
+out:
+    free(counts);
+    return status;
+}
+
 /* The least number of elements that a layer reads and writes. */
 static double elements_of(const struct vxd_net_run *run, int number)
 {

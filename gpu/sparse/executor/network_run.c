@@ -69,6 +69,12 @@ enum vxd_status vxd_net_run_create(struct vxd_queue *queue, const struct vxd_net
                               &run->n_pairs, err));
     VXD_TRY(
         vxd_net_run_alloc(queue, run, input->n_rows * sizeof(int32_t), &run->rows, err));
+    if (input->counts_overflow) {
+        size_t n_bytes = (size_t)net->n_layers * sizeof(uint32_t);
+
+        VXD_TRY(vxd_net_run_alloc(queue, run, n_bytes, &run->n_bad, err));
+        VXD_TRY(vxd_queue_fill(queue, run->n_bad.ptr, 0, n_bytes, err));
+    }
     VXD_TRY(vxd_queue_fill(queue, run->counts.ptr, 0, count_bytes, err));
     *out = run;
     return VXD_OK;
@@ -267,6 +273,7 @@ void vxd_net_run_destroy(struct vxd_queue *queue, struct vxd_net_run *run)
     vxd_device_free(queue, &run->rows);
     vxd_device_free(queue, &run->counts);
     vxd_device_free(queue, &run->n_pairs);
+    vxd_device_free(queue, &run->n_bad);
     vxd_device_free(queue, &run->tokens);
     vxd_host_free(net->context, &run->h_counts);
     free(run->h_tokens);

@@ -108,7 +108,8 @@ enum vxd_status vxd_net_run_whole(struct vxd_queue *queue, struct vxd_net_run *r
     enum vxd_status status;
 
     *is_enqueued = false;
-    if (run->has_predicted || run->net->n_phases != 1 || !VXD_ON_CUDA(queue->context)) {
+    if (run->has_predicted || run->net->n_phases != 1 || run->input.counts_overflow ||
+        !VXD_ON_CUDA(queue->context)) {
         return VXD_OK;
     }
     run->has_predicted = true;

@@ -47,6 +47,14 @@ struct vxd_net_save_call {
     float *out;
 };
 
+/* Adds to *n_bad how many values are not finite. */
+struct vxd_net_count_call {
+    enum vxd_net_precision precision;
+    struct vxd_net_extent extent;
+    struct vxd_rows in;
+    uint32_t *n_bad; /* device memory */
+};
+
 /* out[i] = act((in[0][rows[0][i]] + in[1][rows[1][i]] + ...) * scale + bias), with the
  * sum in the order of the inputs: ADD, ADD_UNION, AFFINE, ACT, and the copies of CAT
  * and PRUNE. */
@@ -234,6 +242,7 @@ size_t vxd_net_tokens_scratch_bytes_cuda(size_t max_rows, int n_samples, int n_t
 
 VXD_NET_BACKEND_FNS(load);
 VXD_NET_BACKEND_FNS(save);
+VXD_NET_BACKEND_FNS(count);
 VXD_NET_BACKEND_FNS(combine);
 VXD_NET_BACKEND_FNS(pool);
 VXD_NET_BACKEND_FNS(global);

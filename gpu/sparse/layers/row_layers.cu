@@ -87,6 +87,49 @@ enum vxd_status vxd_net_save_cuda(struct vxd_queue *queue,
         err);
 }
 
+template <typename FORM>
+static __global__ void __launch_bounds__(VXD_NET_THREADS)
+    count_kernel(const __grid_constant__ struct vxd_net_count_call call)
+{
+    const uint32_t n_rows = vxd_net_n_rows(&call.extent);
+    const int n_channels = call.in.n_channels;
+    uint32_t n_bad = 0;
+
+    for (size_t row = (size_t)blockIdx.x * blockDim.y + threadIdx.y; row < n_rows;
+         row += (size_t)gridDim.x * blockDim.y) {
+        for (int c = (int)threadIdx.x * FORM::width; c < n_channels;
+             c += (int)blockDim.x * FORM::width) {
+            const struct vxd_lanes<FORM::width> x = vxd_net_load<FORM>(
+                vxd_net_at<const typename FORM::element>(&call.in, row, c));
+
+#pragma unroll
+            for (int i = 0; i < FORM::width; i++) {
+                n_bad += isfinite(x.v[i]) ? 0 : 1;
+            }
+        }
+    }
+    if (n_bad > 0) {
+        atomicAdd(call.n_bad, n_bad);
+    }
+}
+
+enum vxd_status vxd_net_count_cuda(struct vxd_queue *queue,
+                                   const struct vxd_net_count_call *call,
+                                   struct vxd_err *err)
+{
+    const struct vxd_rows *rows[] = {&call->in};
+    int width = vxd_net_width(call->precision, rows, 1, NULL, 0);
+
+    return vxd_net_over_rows(
+        queue, "count_kernel", call->precision, width, call->extent.max_rows,
+        call->in.n_channels,
+        [&](auto form, const struct vxd_net_grid &grid) {
+            count_kernel<decltype(form)>
+                <<<grid.blocks, grid.threads, 0, (cudaStream_t)queue->stream>>>(*call);
+        },
+        err);
+}
+
 /* The row of an input for row `row` of the result, -1 = none. */
 static __device__ __forceinline__ int64_t
 source_row(const struct vxd_net_combine_call *call, int input, size_t row)

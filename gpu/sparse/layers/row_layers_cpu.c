@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Layers that process rows one by one: a task is some hundred rows. */
+#include <math.h>
 #include <string.h>
 
 #include "gpu/sparse/layers/layers_cpu.h"
@@ -70,6 +71,41 @@ enum vxd_status vxd_net_save_cpu(struct vxd_queue *queue,
                                  struct vxd_err *err)
 {
     return vxd_queue_push(queue, save_job, call, sizeof *call, err);
+}
+
+static void count_rows(void *args, size_t begin, size_t end)
+{
+    const struct vxd_net_count_call *call = args;
+    float widened_row[VXD_NET_MAX_CHANNELS] = {0};
+    uint32_t n_bad = 0;
+
+    for (size_t row = begin; row < end; row++) {
+        const float *values = vxd_net_row(call->precision, &call->in, row, widened_row);
+
+        for (int c = 0; c < call->in.n_channels; c++) {
+            n_bad += isfinite(values[c]) ? 0 : 1;
+        }
+    }
+    if (n_bad > 0) {
+        (void)__atomic_fetch_add(call->n_bad, n_bad, __ATOMIC_RELAXED);
+    }
+}
+
+static enum vxd_status count_job(struct vxd_pool *pool, const void *args,
+                                 struct vxd_err *err)
+{
+    struct vxd_net_count_call call = *(const struct vxd_net_count_call *)args;
+
+    (void)err;
+    vxd_parallel_for(pool, *call.extent.n_rows, VXD_NET_GRAIN, count_rows, &call);
+    return VXD_OK;
+}
+
+enum vxd_status vxd_net_count_cpu(struct vxd_queue *queue,
+                                  const struct vxd_net_count_call *call,
+                                  struct vxd_err *err)
+{
+    return vxd_queue_push(queue, count_job, call, sizeof *call, err);
 }
 
 static void combine_rows(void *args, size_t begin, size_t end)

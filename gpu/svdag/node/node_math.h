@@ -4,6 +4,7 @@
 #define VXD_GPU_SVDAG_NODE_NODE_MATH_H
 
 #include "gpu/svdag/node/change_count_math.h"
+#include "gpu/svdag/node/changed_math.h"
 #include "gpu/svdag/node/inner_math.h"
 #include "gpu/svdag/node/leaf_math.h"
 #include "gpu/svdag/node/leaf_rotate_math.h"

@@ -22,6 +22,25 @@ enum vxd_status vxd_svdag_values(struct vxd_queue *queue, const struct vxd_svdag
                                  uint32_t root, const int32_t *voxels, size_t n,
                                  uint8_t *states, uint16_t *values, struct vxd_err *err);
 
+/* The newest of several versions of a scene in which each voxel changed.
+ * in   roots    n_roots roots of the store, newest first; at least 1
+ *      voxels   n x 3 int32 indices
+ * out  indices  n uint32: the first i for which roots i and i + 1 differ at the voxel, in state or
+ *               material; n_roots - 1 where all are the same there, and outside the scene */
+enum vxd_status vxd_svdag_changed(struct vxd_queue *queue, const struct vxd_svdag *svdag,
+                                  const uint32_t *roots, uint32_t n_roots,
+                                  const int32_t *voxels, size_t n, uint32_t *indices,
+                                  struct vxd_err *err);
+
+/* Draws a part of a picture (gpu/render) of a store that splits items, whose kernels are its own.
+ * On a GPU alone.
+ * errors  UNIMPLEMENTED  the store has none */
+struct vxd_render_call;
+enum vxd_status vxd_svdag_draw_split(struct vxd_queue *queue,
+                                     const struct vxd_svdag *svdag,
+                                     const struct vxd_render_call *call,
+                                     struct vxd_err *err);
+
 /* The first occupied voxel of each ray.
  * in   origins     n x 3 float64, voxels from the scene's low corner; may lie outside
  *      directions  n x 3 float64, of any length

@@ -15,6 +15,7 @@ struct vxd_svdag_cells_call; /* gpu/svdag/diff/diff_backends.h */
 struct vxd_svdag_dense_call;
 struct vxd_svdag_bits_call;
 struct vxd_svdag_diff_call;
+struct vxd_render_call; /* gpu/render/render_backends.h */
 
 /* Everything a twin needs; n is at least 1. */
 struct vxd_svdag_values_call {
@@ -24,6 +25,15 @@ struct vxd_svdag_values_call {
     const int32_t *voxels;
     uint8_t *states;
     uint16_t *values;
+};
+
+struct vxd_svdag_changed_call {
+    struct vxd_svdag_view view;
+    const uint32_t *roots;
+    uint32_t n_roots; /* at least 1 */
+    size_t n;
+    const int32_t *voxels;
+    uint32_t *indices;
 };
 
 struct vxd_svdag_rays_call {
@@ -62,6 +72,7 @@ struct vxd_svdag_regions_call {
  * one piece. A store that splits items brings a table of its own (struct vxd_svdag_queries). */
 #define VXD_SVDAG_QUERY_FORMS(form)                                                      \
     VXD_SVDAG_QUERY_FORM(vxd_svdag_values##form, vxd_svdag_values_call);                 \
+    VXD_SVDAG_QUERY_FORM(vxd_svdag_changed##form, vxd_svdag_changed_call);               \
     VXD_SVDAG_QUERY_FORM(vxd_svdag_cast_rays##form, vxd_svdag_rays_call);                \
     VXD_SVDAG_QUERY_FORM(vxd_svdag_nearest##form, vxd_svdag_nearest_call);               \
     VXD_SVDAG_QUERY_FORM(vxd_svdag_overlap##form, vxd_svdag_regions_call);               \
@@ -80,6 +91,7 @@ VXD_SVDAG_QUERY_FORMS(_cuda);
 /* The same as a table of functions. */
 struct vxd_svdag_queries {
     VXD_SVDAG_QUERY_FORM((*values), vxd_svdag_values_call);
+    VXD_SVDAG_QUERY_FORM((*changed), vxd_svdag_changed_call);
     VXD_SVDAG_QUERY_FORM((*cast_rays), vxd_svdag_rays_call);
     VXD_SVDAG_QUERY_FORM((*nearest), vxd_svdag_nearest_call);
     VXD_SVDAG_QUERY_FORM((*overlap), vxd_svdag_regions_call);
@@ -88,6 +100,7 @@ struct vxd_svdag_queries {
     VXD_SVDAG_QUERY_FORM((*export_dense), vxd_svdag_dense_call);
     VXD_SVDAG_QUERY_FORM((*export_bits), vxd_svdag_bits_call);
     VXD_SVDAG_QUERY_FORM((*diff), vxd_svdag_diff_call);
+    VXD_SVDAG_QUERY_FORM((*draw), vxd_render_call); /* a part of a picture */
 };
 
 #ifdef __cplusplus

@@ -5,6 +5,7 @@
 #ifndef VXD_GPU_SVDAG_QUERY_QUERY_CUDA_H
 #define VXD_GPU_SVDAG_QUERY_QUERY_CUDA_H
 
+#include "gpu/svdag/query/changed_cuda.h"
 #include "gpu/svdag/query/nearest_cuda.h"
 #include "gpu/svdag/query/ray_cuda.h"
 #include "gpu/svdag/query/region_cuda.h"

@@ -25,3 +25,16 @@ enum vxd_status vxd_svdag_cast_rays(struct vxd_queue *queue,
 out:
     return status;
 }
+
+enum vxd_status vxd_svdag_draw_split(struct vxd_queue *queue,
+                                     const struct vxd_svdag *svdag,
+                                     const struct vxd_render_call *call,
+                                     struct vxd_err *err)
+{
+    if (svdag->device_ops == NULL || svdag->device_ops->queries == NULL) {
+        return vxd_fail(err, VXD_UNIMPLEMENTED, NULL,
+                        "the store %s has no kernels of its own for pictures",
+                        vxd_svdag_store_name(svdag->spec.store));
+    }
+    return svdag->device_ops->queries->draw(queue, call, err);
+}

@@ -276,14 +276,20 @@ enum vxd_status vxd_volume_integrate_scan(struct vxd_queue *queue,
     if (n_points == 0) {
         return VXD_OK;
     }
+    vxd_volume_set_lacking(queue, volume, NULL, 0, 0);
     VXD_TRY(vxd_volume_prepare(queue, volume, err));
     vxd_volume_get_view(volume, &work.call.view);
     VXD_TRY(aim(queue, &work, scan, err));
     VXD_TRY(touch(queue, &work, n_points, &counts, err));
     work.n_touched = (size_t)counts.n_known + counts.n_new;
     if (counts.n_new > 0) {
-        VXD_TRY(vxd_volume_add_blocks(queue, volume, work.call.codes, counts.n_new,
-                                      work.call.entries + counts.n_known, err));
+        status = vxd_volume_add_blocks(queue, volume, work.call.codes, counts.n_new,
+                                       work.call.entries + counts.n_known, err);
+        if (status != VXD_OK) {
+            vxd_volume_set_lacking(queue, volume, work.call.entries, counts.n_known,
+                                   counts.n_new);
+            goto out;
+        }
     }
     VXD_TRY(list_blocks(queue, volume, &work, err));
     work.call.version = vxd_volume_begin_change(volume);

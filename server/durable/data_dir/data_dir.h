@@ -5,6 +5,7 @@
  *     voxeld.db     SQLite, with -wal beside it: catalogue, journal, replies (journal.h)
  *     voxeld.mark   how far the journal had come when its last changes were acknowledged
  *                   (database_mark.c)
+ *     networks      which networks were loaded (server/registry/networks/networks_kept.c)
  *     snapshots/    FAMILY.SEQUENCE.vxs (snapshot.h), both as hexadecimal numbers; .vxs.bad were
  *                   found damaged, .vxs.orphan are of families that the journal never had
  *     voxeld.db.damaged.N, with its -wal; voxeld.db-wal.orphan

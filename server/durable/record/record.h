@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Journal records of scenes, maps and volumes: from edits to bytes and back; and the list of what there
+/* Journal records of scenes, maps, volumes and pose graphs: from edits to bytes and back; and the list of what there
  * are records of. */
 #ifndef VXD_SERVER_DURABLE_RECORD_RECORD_H
 #define VXD_SERVER_DURABLE_RECORD_RECORD_H
 
 #include "server/durable/record/map_record.h"
+#include "server/durable/record/posegraph_record.h"
 #include "server/durable/record/scene_record.h"
 #include "server/durable/record/volume_record.h"
 
@@ -12,6 +13,7 @@
 #define VXD_SCENE_FAMILIES ""
 #define VXD_MAP_FAMILIES "map:"
 #define VXD_VOLUME_FAMILIES "volume:"
+#define VXD_POSEGRAPH_FAMILIES "posegraph:"
 
 /* The families of one kind of thing: its rules have the upper half of their numbers in common. */
 struct vxd_record_owner {

@@ -4,7 +4,7 @@
 #define VXD_SERVER_DURABLE_RECORD_RECORD_INTERNAL_H
 
 #include "proto/base/bytes.h"
-#include "server/durable/record/scene_record.h"
+#include "server/durable/record/volume_record.h"
 
 struct vxd_record_block {
     struct vxd_record_block *next;
@@ -83,5 +83,23 @@ void vxd_record_put_heights(struct vxd_bytes_out *out,
                             const struct vxd_svdag_heights *field);
 bool vxd_record_get_heights(struct vxd_record_reader *reader,
                             struct vxd_svdag_heights *field);
+
+/* volume_record.c. Doubles, keys, poses and flags, as its description has them. */
+void vxd_record_put_doubles(struct vxd_bytes_out *out, const double *values, size_t n);
+bool vxd_record_get_doubles(struct vxd_record_reader *reader, double *out, size_t n);
+enum vxd_status vxd_record_put_keys(struct vxd_bytes_out *out, const int32_t *keys,
+                                    size_t n, struct vxd_err *err);
+bool vxd_record_get_keys(struct vxd_record_reader *reader, const int32_t **keys,
+                         size_t *n);
+void vxd_record_put_pose(struct vxd_bytes_out *out, const struct vxd_volume_pose *pose);
+bool vxd_record_get_pose(struct vxd_record_reader *reader, struct vxd_volume_pose *pose);
+bool vxd_record_get_flag(struct vxd_record_reader *reader, bool *out);
+
+/* volume_record_scan.c. What is behind the head of a scan's record. */
+enum vxd_status vxd_record_put_scan(struct vxd_bytes_out *out,
+                                    const struct vxd_volume_record *record,
+                                    struct vxd_err *err);
+bool vxd_record_get_scan(struct vxd_record_reader *reader,
+                         struct vxd_volume_record *record);
 
 #endif

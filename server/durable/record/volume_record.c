@@ -2,7 +2,7 @@
 /* A record of a volume (numbers are base 128, the low seven bits first; s = signed, zigzag;
  * doubles are their 8 bytes, little end first):
  *
- *      1  kind: 9 blocks, 10 image, 11 remove
+ *      1  kind: 9 blocks, 10 image, 11 remove, 22 scan (volume_record_scan.c)
  *      1  bytes of the author's name, 0 to 63, and the name
  *      1  bytes of the client's name, 0 to 63, and the name
  *         unix_ns (s)
@@ -49,7 +49,7 @@ enum {
 
 /* --- writing ---------------------------------------------------------------------------- */
 
-static void put_doubles(struct vxd_bytes_out *out, const double *values, size_t n)
+void vxd_record_put_doubles(struct vxd_bytes_out *out, const double *values, size_t n)
 {
     vxd_bytes_put(out, values, n * sizeof *values);
 }
@@ -67,8 +67,8 @@ static enum vxd_status put_integers(struct vxd_bytes_out *out, const void *value
     return vxd_record_put_columns(out, &columns, err);
 }
 
-static enum vxd_status put_keys(struct vxd_bytes_out *out, const int32_t *keys, size_t n,
-                                struct vxd_err *err)
+enum vxd_status vxd_record_put_keys(struct vxd_bytes_out *out, const int32_t *keys,
+                                    size_t n, struct vxd_err *err)
 {
     vxd_bytes_put_number(out, n);
     return put_integers(out, keys, n, 3, sizeof *keys, err);
@@ -109,7 +109,7 @@ static enum vxd_status put_blocks(struct vxd_bytes_out *out,
     vxd_bytes_put_number(out, blocks->n_images);
     vxd_bytes_put8(out, blocks->has_all_keys ? 1 : 0);
     if (blocks->has_all_keys) {
-        VXD_TRY(put_keys(out, blocks->all_keys, blocks->n_all_keys, err));
+        VXD_TRY(vxd_record_put_keys(out, blocks->all_keys, blocks->n_all_keys, err));
     }
     vxd_bytes_put8(out, (unsigned)blocks->n_layers);
     for (int i = 0; i < blocks->n_layers; i++) {
@@ -137,17 +137,17 @@ static void put_camera(struct vxd_bytes_out *out, const struct vxd_volume_camera
 {
     vxd_bytes_put_number(out, (uint64_t)camera->width);
     vxd_bytes_put_number(out, (uint64_t)camera->height);
-    put_doubles(out, &camera->fx, 1);
-    put_doubles(out, &camera->fy, 1);
-    put_doubles(out, &camera->cx, 1);
-    put_doubles(out, &camera->cy, 1);
-    put_doubles(out, camera->distortion, 8);
+    vxd_record_put_doubles(out, &camera->fx, 1);
+    vxd_record_put_doubles(out, &camera->fy, 1);
+    vxd_record_put_doubles(out, &camera->cx, 1);
+    vxd_record_put_doubles(out, &camera->cy, 1);
+    vxd_record_put_doubles(out, camera->distortion, 8);
 }
 
-static void put_pose(struct vxd_bytes_out *out, const struct vxd_volume_pose *pose)
+void vxd_record_put_pose(struct vxd_bytes_out *out, const struct vxd_volume_pose *pose)
 {
-    put_doubles(out, pose->rotation, 9);
-    put_doubles(out, pose->translation, 3);
+    vxd_record_put_doubles(out, pose->rotation, 9);
+    vxd_record_put_doubles(out, pose->translation, 3);
 }
 
 static void put_pixels(struct vxd_bytes_out *out, const struct vxd_record_image *image)
@@ -168,19 +168,19 @@ static enum vxd_status put_image(struct vxd_bytes_out *out,
 
     /* All of it at once: the pixels are most of a record, and growing would copy them. */
     (void)vxd_bytes_reserve(out, record->depth.n_bytes + record->colour.n_bytes + 1024);
-    VXD_TRY(put_keys(out, record->forgotten, record->n_forgotten, err));
+    VXD_TRY(vxd_record_put_keys(out, record->forgotten, record->n_forgotten, err));
     put_camera(out, &frame->camera);
-    put_pose(out, &frame->T_map_camera);
+    vxd_record_put_pose(out, &frame->T_map_camera);
     vxd_bytes_put8(out, (unsigned)frame->dtype);
-    put_doubles(out, &frame->depth_scale, 1);
-    put_doubles(out, &frame->depth_min_m, 1);
-    put_doubles(out, &frame->depth_max_m, 1);
-    put_doubles(out, &frame->weight, 1);
+    vxd_record_put_doubles(out, &frame->depth_scale, 1);
+    vxd_record_put_doubles(out, &frame->depth_min_m, 1);
+    vxd_record_put_doubles(out, &frame->depth_max_m, 1);
+    vxd_record_put_doubles(out, &frame->weight, 1);
     vxd_bytes_put8(out, (unsigned)frame->weighting);
     vxd_bytes_put8(out, frame->has_colour_camera ? 1 : 0);
     if (frame->has_colour_camera) {
         put_camera(out, &frame->colour_camera);
-        put_pose(out, &frame->T_depth_colour);
+        vxd_record_put_pose(out, &frame->T_depth_colour);
     }
     put_pixels(out, &record->depth);
     put_pixels(out, &record->colour);
@@ -194,16 +194,16 @@ static void put_removal(struct vxd_bytes_out *out, const struct vxd_volume_recor
 
     vxd_bytes_put8(out, record->decays ? 1 : 0);
     if (record->decays) {
-        put_doubles(out, &record->decay.factor, 1);
-        put_doubles(out, &record->decay.min_weight, 1);
+        vxd_record_put_doubles(out, &record->decay.factor, 1);
+        vxd_record_put_doubles(out, &record->decay.min_weight, 1);
     }
     vxd_bytes_put8(out, region->is_ball ? 1 : 0);
     if (region->is_ball) {
-        put_doubles(out, region->centre, 3);
-        put_doubles(out, &region->radius, 1);
+        vxd_record_put_doubles(out, region->centre, 3);
+        vxd_record_put_doubles(out, &region->radius, 1);
     } else {
-        put_doubles(out, region->low, 3);
-        put_doubles(out, region->high, 3);
+        vxd_record_put_doubles(out, region->low, 3);
+        vxd_record_put_doubles(out, region->high, 3);
     }
 }
 
@@ -222,6 +222,8 @@ enum vxd_status vxd_volume_record_encode(const struct vxd_volume_record *record,
         VXD_TRY(put_blocks(&bytes, &record->blocks, err));
     } else if (record->kind == VXD_VOLUME_RECORD_IMAGE) {
         VXD_TRY(put_image(&bytes, record, err));
+    } else if (record->kind == VXD_VOLUME_RECORD_SCAN) {
+        VXD_TRY(vxd_record_put_scan(&bytes, record, err));
     } else {
         put_removal(&bytes, record);
     }
@@ -243,7 +245,7 @@ out:
 
 /* --- reading ---------------------------------------------------------------------------- */
 
-static bool get_doubles(struct vxd_record_reader *reader, double *out, size_t n)
+bool vxd_record_get_doubles(struct vxd_record_reader *reader, double *out, size_t n)
 {
     const uint8_t *from = vxd_bytes_get(&reader->in, n * sizeof *out);
 
@@ -255,7 +257,7 @@ static bool get_doubles(struct vxd_record_reader *reader, double *out, size_t n)
 }
 
 /* Reads a byte that is 0 or 1. */
-static bool get_flag(struct vxd_record_reader *reader, bool *out)
+bool vxd_record_get_flag(struct vxd_record_reader *reader, bool *out)
 {
     unsigned value = vxd_bytes_get8(&reader->in);
 
@@ -273,7 +275,8 @@ static bool get_integers(struct vxd_record_reader *reader, size_t n, size_t n_co
     return is_good;
 }
 
-static bool get_keys(struct vxd_record_reader *reader, const int32_t **keys, size_t *n)
+bool vxd_record_get_keys(struct vxd_record_reader *reader, const int32_t **keys,
+                         size_t *n)
 {
     uint64_t number = vxd_bytes_get_number(&reader->in);
     const void *at = NULL;
@@ -371,9 +374,9 @@ static bool get_blocks(struct vxd_record_reader *reader, struct vxd_record_block
     blocks->version = vxd_bytes_get_number(&reader->in);
     blocks->removed_version = vxd_bytes_get_number(&reader->in);
     blocks->n_images = vxd_bytes_get_number(&reader->in);
-    if (!get_flag(reader, &blocks->has_all_keys) ||
+    if (!vxd_record_get_flag(reader, &blocks->has_all_keys) ||
         (blocks->has_all_keys &&
-         !get_keys(reader, &blocks->all_keys, &blocks->n_all_keys))) {
+         !vxd_record_get_keys(reader, &blocks->all_keys, &blocks->n_all_keys))) {
         return false;
     }
     n_layers = vxd_bytes_get8(&reader->in);
@@ -404,15 +407,17 @@ static bool get_camera(struct vxd_record_reader *reader, struct vxd_volume_camer
     }
     camera->width = (int)width;
     camera->height = (int)height;
-    return get_doubles(reader, &camera->fx, 1) && get_doubles(reader, &camera->fy, 1) &&
-           get_doubles(reader, &camera->cx, 1) && get_doubles(reader, &camera->cy, 1) &&
-           get_doubles(reader, camera->distortion, 8);
+    return vxd_record_get_doubles(reader, &camera->fx, 1) &&
+           vxd_record_get_doubles(reader, &camera->fy, 1) &&
+           vxd_record_get_doubles(reader, &camera->cx, 1) &&
+           vxd_record_get_doubles(reader, &camera->cy, 1) &&
+           vxd_record_get_doubles(reader, camera->distortion, 8);
 }
 
-static bool get_pose(struct vxd_record_reader *reader, struct vxd_volume_pose *pose)
+bool vxd_record_get_pose(struct vxd_record_reader *reader, struct vxd_volume_pose *pose)
 {
-    return get_doubles(reader, pose->rotation, 9) &&
-           get_doubles(reader, pose->translation, 3);
+    return vxd_record_get_doubles(reader, pose->rotation, 9) &&
+           vxd_record_get_doubles(reader, pose->translation, 3);
 }
 
 /* Copied: what the engine reads has to be aligned. */
@@ -450,18 +455,19 @@ static bool get_image(struct vxd_record_reader *reader, struct vxd_volume_record
     struct vxd_volume_frame *frame = &record->frame;
     unsigned weighting;
 
-    if (!get_keys(reader, &record->forgotten, &record->n_forgotten) ||
-        !get_camera(reader, &frame->camera) || !get_pose(reader, &frame->T_map_camera)) {
+    if (!vxd_record_get_keys(reader, &record->forgotten, &record->n_forgotten) ||
+        !get_camera(reader, &frame->camera) ||
+        !vxd_record_get_pose(reader, &frame->T_map_camera)) {
         return false;
     }
     frame->dtype = (enum vxd_dtype)vxd_bytes_get8(&reader->in);
     if (frame->dtype != VXD_UINT16 && frame->dtype != VXD_FLOAT32) {
         return vxd_record_bad(reader, "no type of depths");
     }
-    if (!get_doubles(reader, &frame->depth_scale, 1) ||
-        !get_doubles(reader, &frame->depth_min_m, 1) ||
-        !get_doubles(reader, &frame->depth_max_m, 1) ||
-        !get_doubles(reader, &frame->weight, 1)) {
+    if (!vxd_record_get_doubles(reader, &frame->depth_scale, 1) ||
+        !vxd_record_get_doubles(reader, &frame->depth_min_m, 1) ||
+        !vxd_record_get_doubles(reader, &frame->depth_max_m, 1) ||
+        !vxd_record_get_doubles(reader, &frame->weight, 1)) {
         return false;
     }
     weighting = vxd_bytes_get8(&reader->in);
@@ -469,9 +475,10 @@ static bool get_image(struct vxd_record_reader *reader, struct vxd_volume_record
         return vxd_record_bad(reader, "no weighting");
     }
     frame->weighting = (enum vxd_volume_weighting)weighting;
-    return get_flag(reader, &frame->has_colour_camera) &&
-           (!frame->has_colour_camera || (get_camera(reader, &frame->colour_camera) &&
-                                          get_pose(reader, &frame->T_depth_colour))) &&
+    return vxd_record_get_flag(reader, &frame->has_colour_camera) &&
+           (!frame->has_colour_camera ||
+            (get_camera(reader, &frame->colour_camera) &&
+             vxd_record_get_pose(reader, &frame->T_depth_colour))) &&
            get_pixels(reader, &record->depth) && get_pixels(reader, &record->colour) &&
            (record->depth.form != VXD_RECORD_PIXELS_NONE ||
             vxd_record_bad(reader, "an image without depths"));
@@ -482,16 +489,17 @@ static bool get_removal(struct vxd_record_reader *reader,
 {
     struct vxd_volume_region *region = &record->decay.region;
 
-    if (!get_flag(reader, &record->decays) ||
-        (record->decays && (!get_doubles(reader, &record->decay.factor, 1) ||
-                            !get_doubles(reader, &record->decay.min_weight, 1))) ||
-        !get_flag(reader, &region->is_ball)) {
+    if (!vxd_record_get_flag(reader, &record->decays) ||
+        (record->decays &&
+         (!vxd_record_get_doubles(reader, &record->decay.factor, 1) ||
+          !vxd_record_get_doubles(reader, &record->decay.min_weight, 1))) ||
+        !vxd_record_get_flag(reader, &region->is_ball)) {
         return false;
     }
-    return region->is_ball ? get_doubles(reader, region->centre, 3) &&
-                                 get_doubles(reader, &region->radius, 1)
-                           : get_doubles(reader, region->low, 3) &&
-                                 get_doubles(reader, region->high, 3);
+    return region->is_ball ? vxd_record_get_doubles(reader, region->centre, 3) &&
+                                 vxd_record_get_doubles(reader, &region->radius, 1)
+                           : vxd_record_get_doubles(reader, region->low, 3) &&
+                                 vxd_record_get_doubles(reader, region->high, 3);
 }
 
 static bool get_record(struct vxd_record_reader *reader, struct vxd_volume_record *record)
@@ -499,7 +507,8 @@ static bool get_record(struct vxd_record_reader *reader, struct vxd_volume_recor
     unsigned kind = vxd_bytes_get8(&reader->in);
     bool is_good;
 
-    if (kind < VXD_VOLUME_RECORD_BLOCKS || kind > VXD_VOLUME_RECORD_REMOVE) {
+    if ((kind < VXD_VOLUME_RECORD_BLOCKS || kind > VXD_VOLUME_RECORD_REMOVE) &&
+        kind != VXD_VOLUME_RECORD_SCAN) {
         return vxd_record_bad(reader, "no kind of record");
     }
     record->kind = (enum vxd_volume_record_kind)kind;
@@ -508,10 +517,11 @@ static bool get_record(struct vxd_record_reader *reader, struct vxd_volume_recor
         return false;
     }
     record->unix_ns = vxd_bytes_get_signed(&reader->in);
-    is_good = record->kind == VXD_VOLUME_RECORD_BLOCKS
-                  ? get_blocks(reader, &record->blocks)
-              : record->kind == VXD_VOLUME_RECORD_IMAGE ? get_image(reader, record)
-                                                        : get_removal(reader, record);
+    is_good =
+        record->kind == VXD_VOLUME_RECORD_BLOCKS  ? get_blocks(reader, &record->blocks)
+        : record->kind == VXD_VOLUME_RECORD_IMAGE ? get_image(reader, record)
+        : record->kind == VXD_VOLUME_RECORD_SCAN  ? vxd_record_get_scan(reader, record)
+                                                  : get_removal(reader, record);
     if (!is_good || reader->in.is_bad) {
         return vxd_record_bad(reader, "the record ends too soon");
     }

@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a record of a durable volume says: one change. Where the engine gives the same values again
- * for the same inputs, bit for bit on every backend, it has the inputs: an image with its pose, or
- * what is removed. Else it has the blocks that changed, packed, with all layers that the volume
+ * for the same inputs, bit for bit on every backend, it has the inputs: an image or a scan with its
+ * pose, or what is removed. Else it has the blocks that changed, packed, with all layers that the volume
  * has, by name. volume_record.c describes the bytes. Equal changes, equal bytes. */
 #ifndef VXD_SERVER_DURABLE_RECORD_VOLUME_RECORD_H
 #define VXD_SERVER_DURABLE_RECORD_VOLUME_RECORD_H
 
-#include "gpu/volume/volume.h"
+#include "gpu/volume/scan/volume_scan.h"
 #include "server/durable/record/scene_record.h"
 
 enum {
     /* By which rules volumes' records are applied; raised when an old record would give another
      * volume. They count apart from those of scenes and maps, above this. */
     VXD_VOLUME_RULES_BASE = 2 << 16,
-    VXD_VOLUME_RULES_VERSION = VXD_VOLUME_RULES_BASE + 1,
+    VXD_VOLUME_RULES_VERSION = VXD_VOLUME_RULES_BASE + 2,
+    /* From these on decays take votes for labels with them. */
+    VXD_VOLUME_RULES_VOTES_DECAY = VXD_VOLUME_RULES_BASE + 2,
     VXD_RECORD_LAYER_BYTES = 32 /* of a layer's name, with the zero */
 };
 
 /* Kinds of the journal's rows: no kind of the other records. */
 enum vxd_volume_record_kind {
-    VXD_VOLUME_RECORD_BLOCKS = 9, /* blocks that changed */
-    VXD_VOLUME_RECORD_IMAGE = 10, /* a depth image that was integrated */
-    VXD_VOLUME_RECORD_REMOVE = 11 /* a removal or a decay */
+    VXD_VOLUME_RECORD_BLOCKS = 9,  /* blocks that changed */
+    VXD_VOLUME_RECORD_IMAGE = 10,  /* a depth image that was integrated */
+    VXD_VOLUME_RECORD_REMOVE = 11, /* a removal or a decay */
+    VXD_VOLUME_RECORD_SCAN = 22    /* a lidar scan that was integrated */
 };
 
 /* What the bytes of an image are. */
@@ -70,7 +73,9 @@ struct vxd_volume_record {
     struct vxd_volume_frame frame;
     struct vxd_record_image depth;
     struct vxd_record_image colour;
-    const int32_t *forgotten; /* IMAGE: keys of blocks that were removed before it */
+    struct vxd_volume_scan scan; /* SCAN; its arrays are in host memory */
+    /* IMAGE, SCAN: keys of blocks that were removed before it */
+    const int32_t *forgotten;
     size_t n_forgotten;
     bool decays; /* REMOVE: decay, else its region alone is removed */
     struct vxd_volume_decay decay;

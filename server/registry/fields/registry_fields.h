@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Distance fields of scenes that are kept between requests. A field belongs to one scene (its
- * generation) and follows its versions: a request that wants another version has it updated,
+/* Distance fields of scenes and volumes that are kept between requests. A field belongs to one of
+ * them, a scene in what follows (its generation) and follows its versions: a request that wants another version has it updated,
  * which is exact in either direction. Fields are a cache: none has a name or is durable, and the
  * least recently used ones go where memory is short. A request claims one field and gives it back;
  * while it has it for an update nobody else does, and any number read it at once. Where others have

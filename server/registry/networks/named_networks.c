@@ -10,6 +10,7 @@
 
 #include "proto/base/clock.h"
 #include "server/observe/log/log.h"
+#include "server/registry/networks/networks_kept.h"
 #include "server/registry/networks/networks_warm_up.h"
 #include "server/instance/instance.h"
 
@@ -28,6 +29,9 @@ struct vxd_networks {
      * them last. */
     pthread_mutex_t destroy_mutex;
     struct vxd_queue *queue;
+
+    pthread_mutex_t keep_mutex;          /* held while the list in data_dir is written */
+    const struct vxd_data_dir *data_dir; /* NULL: none is kept */
 };
 
 static void lock(const struct vxd_networks *networks)
@@ -52,7 +56,8 @@ enum vxd_status vxd_networks_create(struct vxd_server *server, struct vxd_networ
         free(networks);
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the networks");
     }
-    if (pthread_mutex_init(&networks->destroy_mutex, NULL) != 0) {
+    if (pthread_mutex_init(&networks->destroy_mutex, NULL) != 0 ||
+        pthread_mutex_init(&networks->keep_mutex, NULL) != 0) {
         (void)pthread_mutex_destroy(&networks->mutex);
         free(networks);
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the networks");
@@ -81,6 +86,7 @@ void vxd_networks_destroy(struct vxd_networks *networks)
         (void)vxd_networks_remove(networks, vxd_model_name(networks->first->model));
     }
     vxd_queue_destroy(networks->queue);
+    (void)pthread_mutex_destroy(&networks->keep_mutex);
     (void)pthread_mutex_destroy(&networks->destroy_mutex);
     (void)pthread_mutex_destroy(&networks->mutex);
     free(networks);
@@ -259,6 +265,9 @@ static enum vxd_status build(struct vxd_network *network, struct vxd_queue *queu
     vxd_net_get_info(network->net, &network->info);
     VXD_TRY(account(network, err));
     VXD_TRY(vxd_network_warm_up(network, queue, err));
+    if (vxd_context_backend(network->networks->server->context) != VXD_BACKEND_CUDA) {
+        VXD_TRY(vxd_network_measure(network, queue, err));
+    }
     network->loaded_unix_ns = vxd_clock_unix_ns();
 out:
     return status;
@@ -285,9 +294,9 @@ enum vxd_status vxd_networks_load(struct vxd_networks *networks, struct vxd_queu
     network->networks = networks;
     network->references = 1;
     VXD_TRY(vxd_model_read(directory, name, &network->model, err));
-    network->precision = precision == VXD_NETWORK_ANY_PRECISION
-                             ? vxd_model_precision(network->model)
-                             : (enum vxd_net_precision)precision;
+    network->wished_precision = precision;
+    network->precision = vxd_model_choose_precision(
+        network->model, precision, vxd_context_backend(networks->server->context));
     present = vxd_networks_find(networks, name);
     if (present != NULL && present->precision == network->precision &&
         strcmp(vxd_model_digest(present->model), vxd_model_digest(network->model)) == 0) {
@@ -323,15 +332,19 @@ static enum vxd_status split_configured(const char *text, char name[VXD_MODEL_NA
     }
     memcpy(name, text, n);
     name[n] = '\0';
-    *precision = VXD_NETWORK_ANY_PRECISION;
+    *precision = VXD_MODEL_ITS_PRECISION;
+    if (strcmp(text + n, ":auto") == 0) {
+        *precision = VXD_MODEL_AUTO_PRECISION;
+    }
     for (int i = 0; text[n] == ':' && i < (int)(sizeof names / sizeof names[0]); i++) {
         if (strcmp(text + n + 1, names[i]) == 0) {
             *precision = i;
         }
     }
-    if (text[n] == ':' && *precision == VXD_NETWORK_ANY_PRECISION) {
+    if (text[n] == ':' && *precision == VXD_MODEL_ITS_PRECISION) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, NULL,
-                        "\"%.80s\": the precision must be fp32, tf32, fp16 or bf16",
+                        "\"%.80s\": the precision must be fp32, tf32, fp16, bf16 or "
+                        "auto",
                         text);
     }
     return VXD_OK;
@@ -355,6 +368,39 @@ static enum vxd_status load_configured(struct vxd_networks *networks,
     vxd_network_drop(network);
 out:
     return status;
+}
+
+const struct vxd_server *vxd_networks_server(const struct vxd_networks *networks)
+{
+    return networks->server;
+}
+
+void vxd_networks_bring_back(struct vxd_networks *networks,
+                             const struct vxd_data_dir *data_dir)
+{
+    struct vxd_err err;
+
+    if (vxd_networks_read_list(networks, data_dir, &err) != VXD_OK) {
+        vxd_log(VXD_LOG_WARNING, "the list of networks in data_dir cannot be read",
+                "error", err.message);
+    }
+    networks->data_dir = data_dir;
+}
+
+void vxd_networks_keep(struct vxd_networks *networks)
+{
+    struct vxd_err err;
+
+    if (networks->data_dir == NULL) {
+        return;
+    }
+    (void)pthread_mutex_lock(&networks->keep_mutex);
+    if (vxd_networks_write_list(networks, networks->data_dir, &err) != VXD_OK) {
+        vxd_log(VXD_LOG_WARNING,
+                "the list of networks was not written: after a restart it is another",
+                "error", err.message);
+    }
+    (void)pthread_mutex_unlock(&networks->keep_mutex);
 }
 
 enum vxd_status vxd_networks_load_configured(struct vxd_networks *networks,
@@ -388,12 +434,43 @@ out:
 }
 
 void vxd_network_note_run(struct vxd_network *network, uint64_t n_requests,
-                          const struct vxd_network_timings *timings)
+                          uint64_t n_points, const struct vxd_network_timings *timings)
 {
+    int64_t run_ns = timings->sets_ns + timings->layers_ns + timings->outputs_ns;
+
     lock(network->networks);
     network->n_requests += n_requests;
     network->last = *timings;
+    vxd_network_speed_note(&network->speed, (double)run_ns, (double)timings->n_voxels,
+                           (double)n_points);
     unlock(network->networks);
+}
+
+void vxd_network_note_expired(struct vxd_network *network)
+{
+    lock(network->networks);
+    vxd_network_speed_note_expired(&network->speed);
+    unlock(network->networks);
+}
+
+bool vxd_network_is_in_time(struct vxd_network *network,
+                            const struct vxd_network_work *work, int64_t left_ns,
+                            int64_t *expected_ns)
+{
+    bool is_in_time;
+
+    lock(network->networks);
+    *expected_ns = (int64_t)(work->n_voxels > 0
+                                 ? vxd_network_speed_of_voxels(&network->speed,
+                                                               (double)work->n_voxels)
+                                 : vxd_network_speed_of_points(&network->speed,
+                                                               (double)work->n_points));
+    is_in_time = *expected_ns <= left_ns;
+    if (!is_in_time) {
+        vxd_network_speed_note_refused(&network->speed);
+    }
+    unlock(network->networks);
+    return is_in_time;
 }
 
 void vxd_network_get_runs(const struct vxd_network *network, uint64_t *n_requests,

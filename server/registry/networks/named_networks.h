@@ -8,13 +8,14 @@
 #ifndef VXD_SERVER_REGISTRY_NETWORKS_NAMED_NETWORKS_H
 #define VXD_SERVER_REGISTRY_NETWORKS_NAMED_NETWORKS_H
 
+#include "server/durable/data_dir/data_dir.h"
 #include "server/model/model.h"
+#include "server/registry/networks/networks_speed.h"
 #include "server/request/request.h"
 
 enum {
     VXD_NETWORKS_MAX = 256,
-    VXD_NETWORK_ANY_PRECISION = -1, /* what the config recommends */
-    VXD_NETWORK_MAX_ITEMS = 256,    /* of a request */
+    VXD_NETWORK_MAX_ITEMS = 256, /* of a request */
     VXD_NETWORK_MAX_VOXELS = 1 << 24
 };
 
@@ -35,6 +36,7 @@ struct vxd_network {
     struct vxd_net *net;
     struct vxd_net_info info;
     enum vxd_net_precision precision;
+    int wished_precision; /* what it was loaded with: as vxd_model_choose_precision takes it */
     int64_t loaded_unix_ns;
     /* These belong to the list of networks. */
     struct vxd_networks *networks;
@@ -42,6 +44,7 @@ struct vxd_network {
     int references;
     uint64_t n_requests;
     struct vxd_network_timings last;
+    struct vxd_network_speed speed;
     struct vxd_network *next;
 };
 
@@ -56,7 +59,7 @@ void vxd_networks_destroy(struct vxd_networks *networks);
  * yet; the caller holds it. Where the network that has the name is the same by digest and
  * precision, that one is returned, and *existed is true. Blocking, with the queue, as
  * long as files and device take.
- * in      precision  of enum vxd_net_precision, or VXD_NETWORK_ANY_PRECISION
+ * in      precision  as vxd_model_choose_precision takes it
  * errors  FAILED_PRECONDITION  the server has no networks_dir
  *         NOT_FOUND            no such files; err.field "name"
  *         INVALID_ARGUMENT     a fault in them: the message says which and where
@@ -74,6 +77,16 @@ bool vxd_networks_publish(struct vxd_networks *networks, struct vxd_network *net
 enum vxd_status vxd_networks_load_configured(struct vxd_networks *networks,
                                              struct vxd_err *err);
 
+const struct vxd_server *vxd_networks_server(const struct vxd_networks *networks);
+
+/* Keeps the list of what is loaded in a data directory from now on, so that it comes back after a
+ * restart, and loads those that the list there names and nobody has loaded yet. One that cannot be loaded is
+ * logged. The directory lives as long as the networks. */
+void vxd_networks_bring_back(struct vxd_networks *networks,
+                             const struct vxd_data_dir *data_dir);
+/* Writes the list, after networks were published or removed by a call; a failure is logged. */
+void vxd_networks_keep(struct vxd_networks *networks);
+
 /* Finds a network and holds it; NULL where there is none. */
 struct vxd_network *vxd_networks_find(struct vxd_networks *networks, const char *name);
 
@@ -89,12 +102,27 @@ void vxd_network_hold(struct vxd_network *network);
 /* NULL is fine. */
 void vxd_network_drop(struct vxd_network *network);
 
-/* Note that a run of n_requests is over, and read the number of requests and the last
- * run's timings. */
+/* Note that a run of n_requests with n_points is over, and read the number of requests and the
+ * last run's timings. */
 void vxd_network_note_run(struct vxd_network *network, uint64_t n_requests,
-                          const struct vxd_network_timings *timings);
+                          uint64_t n_points, const struct vxd_network_timings *timings);
 void vxd_network_get_runs(const struct vxd_network *network, uint64_t *n_requests,
                           struct vxd_network_timings *last);
+
+/* What the network is asked about its speed: by how many voxels, or by how many points where these
+ * are not known yet. */
+struct vxd_network_work {
+    uint64_t n_voxels;
+    uint64_t n_points;
+};
+
+/* Estimates how long a run takes (networks_speed.h); false where that is known and more than
+ * left_ns. *expected_ns is 0 where nothing is known. */
+bool vxd_network_is_in_time(struct vxd_network *network,
+                            const struct vxd_network_work *work, int64_t left_ns,
+                            int64_t *expected_ns);
+/* Notes that a run ended early, since its time was over. */
+void vxd_network_note_expired(struct vxd_network *network);
 
 /* Returns the device bytes that a run of at most n_rows voxels will take, for admission:
  * more than most runs take, and never more than the engine's budget. */

@@ -11,4 +11,10 @@
 enum vxd_status vxd_network_warm_up(struct vxd_network *network, struct vxd_queue *queue,
                                     struct vxd_err *err);
 
+/* Measures how long a voxel takes, by a run on a few thousand of them, and notes it in
+ * network->speed. Of networks that look at a small space nothing is measured. Blocking.
+ * errors  what the network's layers report */
+enum vxd_status vxd_network_measure(struct vxd_network *network, struct vxd_queue *queue,
+                                    struct vxd_err *err);
+
 #endif

@@ -443,6 +443,39 @@ size_t vxd_scenes_list(struct vxd_scenes *scenes, struct vxd_scene **out, size_t
     return n;
 }
 
+bool vxd_scenes_look(struct vxd_scenes *scenes, const char *name,
+                     void (*look)(void *user, const struct vxd_scene_spec *spec),
+                     void *user)
+{
+    const struct vxd_scene *scene;
+    bool found;
+
+    vxd_scenes_lock(scenes);
+    scene = *find_link(scenes, name);
+    found = scene != NULL && strcmp(scene->terms.name, name) == 0;
+    if (found) {
+        look(user, &scene->spec);
+    }
+    vxd_scenes_unlock(scenes);
+    return found;
+}
+
+bool vxd_scenes_next_name(struct vxd_scenes *scenes, char name[VXD_NAME_BYTES])
+{
+    const struct vxd_scene *scene;
+
+    vxd_scenes_lock(scenes);
+    scene = scenes->first;
+    while (scene != NULL && strcmp(scene->terms.name, name) <= 0) {
+        scene = scene->next;
+    }
+    if (scene != NULL) {
+        (void)snprintf(name, VXD_NAME_BYTES, "%s", scene->terms.name);
+    }
+    vxd_scenes_unlock(scenes);
+    return scene != NULL;
+}
+
 void vxd_scenes_remove(struct vxd_scenes *scenes, struct vxd_queue *queue,
                        struct vxd_scene *scene)
 {

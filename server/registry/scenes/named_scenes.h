@@ -141,12 +141,20 @@ struct vxd_scene_state {
 struct vxd_scene_log_odds {
     struct vxd_occupancy *layer; /* NULL: the scene has none */
     uint64_t n_bytes;            /* as accounted; the mutex guards it */
+    uint64_t n_vote_bytes;       /* of these the votes' */
     /* A change failed after the layer had followed it, so all values are to be forgotten;
      * and they were, which the next scan's record says. */
     bool must_forget;
     bool has_forgotten;
     int64_t decayed_ns; /* by the scans' time they have faded up to here; 0 = not yet */
     int64_t newest_ns;  /* the newest stamp of the scans since the daemon's start, or 0 */
+};
+
+/* Where the sensor of the newest scan was; stamp_ns 0: there was none since the start. */
+struct vxd_scene_sensor {
+    int64_t stamp_ns;
+    double place[3]; /* metres */
+    double turn[4];  /* x, y, z, w */
 };
 
 struct vxd_scene {
@@ -162,6 +170,7 @@ struct vxd_scene {
     struct vxd_scene_ages ages; /* the write lane's */
     struct vxd_scene_log_odds log_odds;
     uint64_t changed; /* the number of its last change among all scenes */
+    struct vxd_scene_sensor sensor;
     int references;
     bool is_named;          /* its name finds it */
     bool is_reserved;       /* its name is reserved for it */
@@ -228,6 +237,16 @@ bool vxd_scenes_get_version(struct vxd_scenes *scenes, const char *name,
 /* Copies up to n_most scenes in order of their names, each held; returns how many. */
 size_t vxd_scenes_list(struct vxd_scenes *scenes, struct vxd_scene **out, size_t n_most);
 
+/* Calls `look` with a scene's spec while the list is locked, so it must be quick; false: there is no
+ * such scene. From any thread. */
+bool vxd_scenes_look(struct vxd_scenes *scenes, const char *name,
+                     void (*look)(void *user, const struct vxd_scene_spec *spec),
+                     void *user);
+
+/* Copies the name that follows `name` in order, "" being before the first; false: there is none.
+ * From any thread. */
+bool vxd_scenes_next_name(struct vxd_scenes *scenes, char name[VXD_NAME_BYTES]);
+
 /* Takes the name away if this scene still has it; the caller holds the scene. A queue of
  * NULL, on the write lane, means the list's own. */
 void vxd_scenes_remove(struct vxd_scenes *scenes, struct vxd_queue *queue,
@@ -272,6 +291,20 @@ void vxd_scene_get_log_summary(const struct vxd_scene *scene,
  * many. */
 size_t vxd_scene_copy_versions(const struct vxd_scene *scene, uint64_t below,
                                struct vxd_scene_version *out, size_t n_most);
+
+/* Pins a version as vxd_scene_pin does, and copies it and the kept versions before it, at most
+ * n_most, newest first, whose roots are all of the pinned store; *n says how many. A version that
+ * a snapshot alone keeps comes by itself.
+ * errors  NOT_FOUND, as vxd_scene_pin */
+enum vxd_status vxd_scene_pin_versions(struct vxd_scene *scene,
+                                       const struct vxd_scene_at *at,
+                                       struct vxd_scene_state *state,
+                                       struct vxd_scene_version *out, size_t n_most,
+                                       size_t *n, struct vxd_err *err);
+
+/* Remembers, and copies, where the newest scan's sensor was. */
+void vxd_scene_set_sensor(struct vxd_scene *scene, const struct vxd_scene_sensor *sensor);
+void vxd_scene_get_sensor(const struct vxd_scene *scene, struct vxd_scene_sensor *out);
 
 /* Copies up to n_most snapshots by name; returns how many. */
 size_t vxd_scene_copy_snapshots(const struct vxd_scene *scene,

@@ -2,7 +2,7 @@
 /* Scenes as bytes. Numbers are encoded as in bytes.h (base 128), doubles as their 8
  * bytes, little end first, and a text as its length and its bytes.
  *
- *   description   1, or 2 with what stands behind [2]
+ *   description   1, or 2 with what stands behind [2], or 3 with what stands behind [3], too
  *                 text name, text owner, number max_bytes, number keep_versions,
  *                 number keep_seconds, number fsync, number journal_max_bytes
  *                 number depth, number material_bits, number tracks_free (0, 1)
@@ -12,6 +12,7 @@
  *                 [2] of a scene that fuses by log-odds: 5 doubles odds (hit, miss, clamp_low,
  *                 clamp_high, occupied), signed hit, miss, low, high, occupied in steps,
  *                 2 doubles step and error
+ *                 [3] number of votes for materials
  *   version       number number, kind, of_version, undone_by, root; signed unix_ns;
  *                 numbers n_added, n_removed, n_changed, n_freed; text by, text client_id
  *   history       number n, n versions; number n_snapshots, each: text name, text by,
@@ -26,7 +27,8 @@
 
 enum {
     LAYOUT = 1,
-    LOG_ODDS_LAYOUT = 2
+    LOG_ODDS_LAYOUT = 2,
+    VOTES_LAYOUT = 3
 };
 
 /* --- writing ---------------------------------------------------------------------------- */
@@ -73,7 +75,9 @@ void vxd_scene_describe(struct vxd_bytes_out *out, const struct vxd_scene_terms 
 {
     bool fuses = spec->fusion == VXD_SCENE_LOG_ODDS;
 
-    vxd_bytes_put_number(out, fuses ? LOG_ODDS_LAYOUT : LAYOUT);
+    vxd_bytes_put_number(out, !fuses                  ? LAYOUT
+                              : spec->odds.votes == 0 ? LOG_ODDS_LAYOUT
+                                                      : VOTES_LAYOUT);
     put_text(out, terms->name);
     put_text(out, terms->owner);
     vxd_bytes_put_number(out, terms->max_bytes);
@@ -98,6 +102,9 @@ void vxd_scene_describe(struct vxd_bytes_out *out, const struct vxd_scene_terms 
     vxd_bytes_put_signed(out, created_unix_ns);
     if (fuses) {
         put_log_odds(out, spec);
+    }
+    if (fuses && spec->odds.votes != 0) {
+        vxd_bytes_put_number(out, (uint64_t)spec->odds.votes);
     }
 }
 
@@ -346,7 +353,7 @@ enum vxd_status vxd_scene_read_description(struct vxd_bytes_in *in,
 
     memset(out, 0, sizeof *out);
     layout = vxd_bytes_get_number(in);
-    if (layout != LAYOUT && layout != LOG_ODDS_LAYOUT) {
+    if (layout < LAYOUT || layout > VOTES_LAYOUT) {
         return fail_bytes(err, in);
     }
     get_terms(in, &out->terms);
@@ -355,8 +362,13 @@ enum vxd_status vxd_scene_read_description(struct vxd_bytes_in *in,
     out->generation = vxd_bytes_get_number(in);
     out->created_unix_ns = vxd_bytes_get_signed(in);
     out->spec.fusion = layout == LAYOUT ? VXD_SCENE_LAST : VXD_SCENE_LOG_ODDS;
-    if (layout == LOG_ODDS_LAYOUT && status == VXD_OK) {
+    if (layout != LAYOUT && status == VXD_OK) {
         get_log_odds(in, &out->spec);
+    }
+    if (layout == VOTES_LAYOUT && status == VXD_OK) {
+        out->spec.odds.votes = (int32_t)get_below(in, VXD_OCCUPANCY_MAX_VOTES);
+        out->spec.rule.votes = out->spec.odds.votes;
+        in->is_bad = in->is_bad || out->spec.odds.votes < 2;
     }
     if (status == VXD_OK && in->is_bad) {
         status = fail_bytes(err, in);

@@ -33,6 +33,7 @@ static void account(struct vxd_scene *scene)
     atomic_fetch_add(&scenes->n_bytes, now);
     atomic_fetch_sub(&scenes->n_bytes, scene->log_odds.n_bytes);
     scene->log_odds.n_bytes = now;
+    scene->log_odds.n_vote_bytes = vxd_occupancy_vote_bytes(scene->log_odds.layer);
     vxd_scenes_unlock(scenes);
 }
 
@@ -243,6 +244,31 @@ static enum vxd_status end_planning(struct vxd_scene *scene, enum vxd_status sta
     return status;
 }
 
+/* Counts the hits as votes, where the scene has such, so that they fill with what wins. */
+static enum vxd_status vote(struct vxd_queue *queue, struct vxd_occupancy_plan *plan,
+                            struct scan_lists *lists, struct vxd_err *err)
+{
+    struct vxd_svdag_voxels *voted = calloc(lists->n_hits + 1, sizeof *voted);
+    uint32_t *values = calloc(lists->n_hits + 1, sizeof *values);
+    enum vxd_status status;
+
+    if (voted == NULL || values == NULL) {
+        VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for votes"));
+    }
+    for (size_t i = 0; i < lists->n_hits; i++) {
+        values[i] = lists->ops[i].value;
+    }
+    VXD_TRY(
+        vxd_occupancy_vote(queue, plan, lists->hits, values, lists->n_hits, voted, err));
+    for (size_t i = 0; i < lists->n_hits; i++) {
+        lists->ops[i].shape.voxels = voted[i];
+    }
+out:
+    free(values);
+    free(voted);
+    return status;
+}
+
 enum vxd_status vxd_scene_fuse(struct vxd_scene *scene,
                                const struct vxd_scene_state *state,
                                struct vxd_queue *queue, const struct vxd_svdag_op *ops,
@@ -258,6 +284,9 @@ enum vxd_status vxd_scene_fuse(struct vxd_scene *scene,
     status = vxd_occupancy_plan_scan(queue, scene->log_odds.layer, state->svdag,
                                      state->root, lists.hits, lists.n_hits, lists.passed,
                                      lists.n_passed, plan, &freed, err);
+    if (status == VXD_OK) {
+        status = vote(queue, *plan, &lists, err);
+    }
     VXD_TRY(end_planning(scene, status, err));
     frees = &lists.ops[lists.n_hits];
     frees->shape.kind = VXD_SVDAG_VOXELS;
@@ -377,6 +406,19 @@ uint64_t vxd_scene_log_odds_bytes(const struct vxd_scene *scene)
     for (const struct vxd_scene *s = scene->family->first; s != NULL;
          s = s->next_in_family) {
         n += s->log_odds.n_bytes;
+    }
+    vxd_scenes_unlock(scene->scenes);
+    return n;
+}
+
+uint64_t vxd_scene_vote_bytes(const struct vxd_scene *scene)
+{
+    uint64_t n = 0;
+
+    vxd_scenes_lock(scene->scenes);
+    for (const struct vxd_scene *s = scene->family->first; s != NULL;
+         s = s->next_in_family) {
+        n += s->log_odds.n_vote_bytes;
     }
     vxd_scenes_unlock(scene->scenes);
     return n;

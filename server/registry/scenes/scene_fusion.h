@@ -96,7 +96,8 @@ enum vxd_status vxd_scene_import_log_odds(struct vxd_scene *scene,
                                           const struct vxd_occupancy_image *image,
                                           bool has_forgotten, struct vxd_err *err);
 
-/* Returns the bytes of all layers of a scene's family. Any thread. */
+/* Return the bytes of all layers of a scene's family, and of those the votes'. Any thread. */
 uint64_t vxd_scene_log_odds_bytes(const struct vxd_scene *scene);
+uint64_t vxd_scene_vote_bytes(const struct vxd_scene *scene);
 
 #endif

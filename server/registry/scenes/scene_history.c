@@ -247,6 +247,55 @@ size_t vxd_scene_copy_versions(const struct vxd_scene *scene, uint64_t below,
     return n;
 }
 
+enum vxd_status vxd_scene_pin_versions(struct vxd_scene *scene,
+                                       const struct vxd_scene_at *at,
+                                       struct vxd_scene_state *state,
+                                       struct vxd_scene_version *out, size_t n_most,
+                                       size_t *n, struct vxd_err *err)
+{
+    const struct vxd_scene_history *history = &scene->history;
+    enum vxd_status status = vxd_scene_pin(scene, at, state, err);
+
+    *n = 0;
+    if (status != VXD_OK) {
+        return status;
+    }
+    vxd_scenes_lock(scene->scenes);
+    /* A collection may have moved all roots to another store since then. */
+    if (state->store == scene->family->store) {
+        const struct vxd_scene_version *last = find_version(history, state->version);
+
+        for (size_t i = last != NULL ? (size_t)(last - history->versions) + 1 : 0;
+             i > 0 && *n < n_most; i--) {
+            out[*n] = history->versions[i - 1];
+            out[*n].undone_by = vxd_scene_undone_by(history, &history->versions[i - 1]);
+            (*n)++;
+        }
+    }
+    vxd_scenes_unlock(scene->scenes);
+    if (*n == 0 && n_most > 0) {
+        out[(*n)++] = (struct vxd_scene_version){.number = state->version,
+                                                 .root = state->root,
+                                                 .pins = state->pins,
+                                                 .unix_ns = state->changed_unix_ns};
+    }
+    return VXD_OK;
+}
+
+void vxd_scene_set_sensor(struct vxd_scene *scene, const struct vxd_scene_sensor *sensor)
+{
+    vxd_scenes_lock(scene->scenes);
+    scene->sensor = *sensor;
+    vxd_scenes_unlock(scene->scenes);
+}
+
+void vxd_scene_get_sensor(const struct vxd_scene *scene, struct vxd_scene_sensor *out)
+{
+    vxd_scenes_lock(scene->scenes);
+    *out = scene->sensor;
+    vxd_scenes_unlock(scene->scenes);
+}
+
 size_t vxd_scene_copy_snapshots(const struct vxd_scene *scene,
                                 struct vxd_scene_snapshot *out, size_t n_most)
 {

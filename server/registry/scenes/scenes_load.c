@@ -6,9 +6,10 @@
  *   image       pieces: 4 bytes n_words, little end first, then the words; n_words 0 ends them;
  *               then numbers n_words in all, leaves, inner (gpu/svdag/image/image.h), n_roots, and
  *               each root's reference in the image
- *   log-odds    of each scene that has them, in the catalogue's order: 8 bytes layout (1), 8 bytes
+ *   log-odds    of each scene that has them, in the catalogue's order: 8 bytes layout (1, 2), 8 bytes
  *               0 or 1 (has_forgotten), 8 bytes n_blocks, then the blocks' Morton codes (8 bytes each) and their rows (512 int8
- *               each; gpu/occupancy/occupancy.h)
+ *               each; gpu/occupancy/occupancy.h); of 2: 8 bytes n_vote_blocks, their Morton codes,
+ *               and their rows (512 uint64 each)
  *   upkeep      of each scene with log-odds, in the same order, where one of them has any:
  *               decayed_ns (signed number), then of each version and snapshot in the order of
  *               its history the number of its pins among the roots, 0 = none */
@@ -254,23 +255,56 @@ static enum vxd_status get_log_odds(struct vxd_snapshot_reader *reader, void *to
                : vxd_fail(err, VXD_DATA_LOSS, NULL, "a snapshot's log-odds are cut off");
 }
 
+static enum vxd_status load_votes(struct vxd_scene *scene,
+                                  struct vxd_snapshot_reader *reader,
+                                  struct vxd_occupancy_image *image, struct vxd_err *err)
+{
+    struct vxd_occupancy_image votes = {0};
+    uint64_t n;
+    enum vxd_status status;
+
+    VXD_TRY(get_log_odds(reader, &n, sizeof n, err));
+    if (n > vxd_snapshot_get_size(reader) / VXD_OCCUPANCY_BLOCK_VOXELS) {
+        VXD_TRY(vxd_fail(err, VXD_DATA_LOSS, NULL, "a snapshot's votes are damaged"));
+    }
+    VXD_TRY(vxd_occupancy_image_alloc(scene->scenes->context, 0, (size_t)n, &votes, err));
+    image->n_vote_blocks = votes.n_vote_blocks;
+    image->vote_keys = votes.vote_keys;
+    image->vote_rows = votes.vote_rows;
+    votes.vote_keys = (struct vxd_buffer){0};
+    votes.vote_rows = (struct vxd_buffer){0};
+    if (n > 0) {
+        VXD_TRY(
+            get_log_odds(reader, image->vote_keys.ptr, image->vote_keys.n_bytes, err));
+        VXD_TRY(
+            get_log_odds(reader, image->vote_rows.ptr, image->vote_rows.n_bytes, err));
+    }
+out:
+    vxd_occupancy_image_free(scene->scenes->context, &votes);
+    return status;
+}
+
 static enum vxd_status load_layer(struct vxd_scene *scene,
                                   struct vxd_snapshot_reader *reader, struct vxd_err *err)
 {
     struct vxd_context *context = scene->scenes->context;
     struct vxd_occupancy_image image = {0};
+    uint64_t most = vxd_snapshot_get_size(reader) / VXD_OCCUPANCY_BLOCK_VOXELS;
     uint64_t head[3];
     enum vxd_status status;
 
     VXD_TRY(get_log_odds(reader, head, sizeof head, err));
-    if (head[0] != VXD_SCENE_LOG_ODDS_LAYOUT || head[1] > 1 ||
-        head[2] > vxd_snapshot_get_size(reader) / VXD_OCCUPANCY_BLOCK_VOXELS) {
+    if ((head[0] != VXD_SCENE_LOG_ODDS_LAYOUT && head[0] != VXD_SCENE_VOTES_LAYOUT) ||
+        head[1] > 1 || head[2] > most) {
         VXD_TRY(vxd_fail(err, VXD_DATA_LOSS, NULL, "a snapshot's log-odds are damaged"));
     }
-    VXD_TRY(vxd_occupancy_image_alloc(context, (size_t)head[2], &image, err));
+    VXD_TRY(vxd_occupancy_image_alloc(context, (size_t)head[2], 0, &image, err));
     if (head[2] > 0) {
         VXD_TRY(get_log_odds(reader, image.keys.ptr, image.keys.n_bytes, err));
         VXD_TRY(get_log_odds(reader, image.rows.ptr, image.rows.n_bytes, err));
+    }
+    if (head[0] == VXD_SCENE_VOTES_LAYOUT) {
+        VXD_TRY(load_votes(scene, reader, &image, err));
     }
     VXD_TRY(vxd_scene_import_log_odds(scene, &image, head[1] == 1, err));
 out:

@@ -16,7 +16,8 @@ enum vxd_status vxd_scenes_save(void *owner, struct vxd_registry_save *save,
                                 struct vxd_err *err);
 
 enum {
-    VXD_SCENE_LOG_ODDS_LAYOUT = 1 /* of a snapshot file's log-odds (scenes_load.c) */
+    VXD_SCENE_LOG_ODDS_LAYOUT = 1, /* of a snapshot file's log-odds (scenes_load.c) */
+    VXD_SCENE_VOTES_LAYOUT = 2     /* and of those with votes */
 };
 
 /* scenes_load.c. Loads what a snapshot file has of a family, which has no scene yet: its

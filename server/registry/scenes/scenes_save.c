@@ -282,8 +282,11 @@ static enum vxd_status write_layers(const struct capture *capture,
     for (size_t i = 0; i < capture->n_fusing; i++) {
         const struct vxd_occupancy_image *image = &capture->images[i];
         /* Files are little-endian, and so are all hosts that this is built for (base.h). */
-        const uint64_t head[3] = {VXD_SCENE_LOG_ODDS_LAYOUT,
+        bool has_votes = image->n_vote_blocks > 0;
+        const uint64_t head[3] = {has_votes ? VXD_SCENE_VOTES_LAYOUT
+                                            : VXD_SCENE_LOG_ODDS_LAYOUT,
                                   capture->have_forgotten[i] ? 1 : 0, image->n_blocks};
+        const uint64_t n_votes = image->n_vote_blocks;
 
         VXD_TRY(
             vxd_snapshot_write(writer, VXD_SNAPSHOT_LOG_ODDS, head, sizeof head, err));
@@ -291,6 +294,16 @@ static enum vxd_status write_layers(const struct capture *capture,
                                    image->n_blocks * sizeof(int64_t), err));
         VXD_TRY(vxd_snapshot_write(writer, VXD_SNAPSHOT_LOG_ODDS, image->rows.ptr,
                                    image->n_blocks * VXD_OCCUPANCY_BLOCK_VOXELS, err));
+        if (!has_votes) {
+            continue;
+        }
+        VXD_TRY(vxd_snapshot_write(writer, VXD_SNAPSHOT_LOG_ODDS, &n_votes,
+                                   sizeof n_votes, err));
+        VXD_TRY(vxd_snapshot_write(writer, VXD_SNAPSHOT_LOG_ODDS, image->vote_keys.ptr,
+                                   n_votes * sizeof(int64_t), err));
+        VXD_TRY(vxd_snapshot_write(
+            writer, VXD_SNAPSHOT_LOG_ODDS, image->vote_rows.ptr,
+            n_votes * VXD_OCCUPANCY_BLOCK_VOXELS * sizeof(uint64_t), err));
     }
 out:
     return status;

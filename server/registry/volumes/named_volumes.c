@@ -10,6 +10,7 @@
 #include "proto/base/clock.h"
 #include "server/instance/instance.h"
 #include "server/observe/log/log.h"
+#include "server/registry/fields/registry_fields.h"
 
 enum {
     CAPACITY_STEP = 32 /* the part of a capacity that is tried less next */
@@ -28,6 +29,7 @@ enum vxd_status vxd_volumes_create(struct vxd_server *server, struct vxd_volumes
     volumes->registry = server->registry;
     vxd_context_get_memory(server->context, &memory);
     volumes->auth = server->auth;
+    volumes->server = server;
     volumes->limit_bytes = server->config.volume_bytes > 0
                                ? server->config.volume_bytes
                                : memory.device_budget_bytes / 2;
@@ -61,7 +63,7 @@ bool vxd_volume_spec_equal(const struct vxd_volume_spec *a,
     return a->voxel_size_m == b->voxel_size_m && a->block_edge == b->block_edge &&
            a->truncation_m == b->truncation_m && a->form == b->form &&
            a->has_colour == b->has_colour && a->has_labels == b->has_labels &&
-           a->max_weight == b->max_weight;
+           a->has_albedo == b->has_albedo && a->max_weight == b->max_weight;
 }
 
 struct vxd_named_volume *vxd_volumes_peek(struct vxd_volumes *volumes, const char *name)
@@ -397,12 +399,22 @@ void vxd_volumes_publish(struct vxd_volumes *volumes, struct vxd_named_volume *v
     find_next_reap(volumes);
 }
 
+void vxd_volume_forget_fields(struct vxd_volumes *volumes,
+                              const struct vxd_named_volume *volume)
+{
+    if (volumes->server->fields != NULL) {
+        vxd_fields_drop_scene(volumes->server->fields, NULL,
+                              VXD_VOLUME_FIELDS | volume->generation);
+    }
+}
+
 void vxd_volumes_remove(struct vxd_volumes *volumes, struct vxd_queue *queue,
                         struct vxd_named_volume *volume)
 {
     unlink_from(&volumes->first, volume);
     volume->next = volumes->unnamed;
     volumes->unnamed = volume;
+    vxd_volume_forget_fields(volumes, volume);
     atomic_fetch_sub(&volumes->n_volumes, 1);
     atomic_fetch_sub(&volumes->n_durable, volume->terms.durable ? 1 : 0);
     vxd_named_volume_drop(volumes, queue, volume);

@@ -23,6 +23,11 @@ enum {
     ((uint64_t)256 << 20) /* the default of journal_max_bytes */
 
 struct vxd_volumes;
+struct vxd_volume_refining;
+
+/* Distance fields of volumes are kept beside those of scenes (server/registry/fields): their
+ * generations have this bit. */
+#define VXD_VOLUME_FIELDS ((uint64_t)1 << 63)
 
 /* How long a volume is kept, and how large it may be. */
 struct vxd_volume_terms {
@@ -56,8 +61,9 @@ struct vxd_named_volume {
     /* max_bytes 0; capacity 0 but where the volume forgets: all the blocks that it may have */
     struct vxd_volume_spec spec;
     struct vxd_volume *volume;
-    uint64_t n_images;            /* integrated */
-    struct vxd_track_state track; /* of the camera that is tracked against it */
+    uint64_t n_images;                    /* integrated */
+    struct vxd_track_state track;         /* of the camera that is tracked against it */
+    struct vxd_volume_refining *refining; /* the request's that refines it; NULL: none */
     uint64_t generation;
     int64_t created_unix_ns;
     int64_t used_ns; /* monotonic */

@@ -24,6 +24,7 @@
 #include "server/registry/volumes/volumes_internal.h"
 
 #define LABELS "labels"
+#define ALBEDO "albedo"
 
 enum {
     OWNER_KIND = 86,
@@ -47,6 +48,15 @@ static void put_doubles(struct vxd_bytes_out *out, const double *values, size_t 
     vxd_bytes_put(out, values, n * sizeof *values);
 }
 
+/* A layer that not every volume has, as a key with the value 1. */
+static void put_layer(struct vxd_bytes_out *out, const char *key)
+{
+    const double has = 1;
+
+    put_text(out, key);
+    put_doubles(out, &has, 1);
+}
+
 void vxd_volume_describe(struct vxd_bytes_out *out,
                          const struct vxd_volume_described *volume)
 {
@@ -68,12 +78,13 @@ void vxd_volume_describe(struct vxd_bytes_out *out,
     vxd_bytes_put_number(out, (uint64_t)spec->form);
     vxd_bytes_put_number(out, spec->has_colour ? 1 : 0);
     vxd_bytes_put_number(out, spec->capacity);
-    vxd_bytes_put_number(out, spec->has_labels ? 1 : 0);
+    vxd_bytes_put_number(out,
+                         (spec->has_labels ? 1U : 0U) + (spec->has_albedo ? 1U : 0U));
     if (spec->has_labels) {
-        const double has = 1;
-
-        put_text(out, LABELS);
-        put_doubles(out, &has, 1);
+        put_layer(out, LABELS);
+    }
+    if (spec->has_albedo) {
+        put_layer(out, ALBEDO);
     }
     vxd_bytes_put_number(out, volume->generation);
     vxd_bytes_put_signed(out, volume->created_unix_ns);
@@ -138,10 +149,12 @@ static bool get_more(struct vxd_bytes_in *in, struct vxd_volume_spec *spec)
 
         get_text(in, key, sizeof key);
         get_doubles(in, &value, 1);
-        if (!in->is_bad && (strcmp(key, LABELS) != 0 || value != 1)) {
+        if (!in->is_bad &&
+            (value != 1 || (strcmp(key, LABELS) != 0 && strcmp(key, ALBEDO) != 0))) {
             return false;
         }
-        spec->has_labels = true;
+        spec->has_labels = spec->has_labels || strcmp(key, LABELS) == 0;
+        spec->has_albedo = spec->has_albedo || strcmp(key, ALBEDO) == 0;
     }
     in->is_bad = in->is_bad || vxd_volume_block_bytes(spec) == 0;
     return true;

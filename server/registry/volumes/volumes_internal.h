@@ -13,6 +13,7 @@ struct vxd_volumes {
     struct vxd_queue *queue; /* of the server's context: the journal's work, the end */
     struct vxd_registry *registry; /* borrowed; has the journal */
     struct vxd_auth *auth;         /* borrowed; has the quotas */
+    struct vxd_server *server;     /* borrowed; has the kept distance fields */
     uint64_t limit_bytes;
     uint64_t token_limit_bytes;
     uint64_t n_made;
@@ -22,6 +23,11 @@ struct vxd_volumes {
     _Atomic uint64_t n_bytes;
     _Atomic int64_t next_reap_ns;
 };
+
+/* named_volumes.c. Frees the distance fields of a volume that is dropped, or that goes back to an
+ * earlier stamp, which changes will have again. */
+void vxd_volume_forget_fields(struct vxd_volumes *volumes,
+                              const struct vxd_named_volume *volume);
 
 /* What a volume is on the disk: the engine's, and what counts beside it. */
 struct vxd_volume_state {

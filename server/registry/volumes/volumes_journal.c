@@ -15,7 +15,8 @@
 enum {
     MAX_WAITING_BYTES = 128 << 20, /* of the journal's queue, which takes twice as much */
     MAX_CHANGE_BYTES = 240 << 20,  /* what it takes where nothing else waits */
-    BLOCK_BYTES_AT_ONCE = 16 << 20 /* of blocks in one record, unpacked */
+    BLOCK_BYTES_AT_ONCE = 16 << 20, /* of blocks in one record, unpacked */
+    LEAST_PACKED = 10 /* the part of their bytes that blocks take in a record, at best */
 };
 
 void vxd_volume_get_description(const struct vxd_named_volume *volume,
@@ -63,6 +64,7 @@ static enum vxd_status bring_back(struct vxd_volumes *volumes,
         &described, volume->durable.decided, &state, err));
     vxd_volume_destroy(volumes->queue, volume->volume);
     volume->volume = state.volume;
+    vxd_volume_forget_fields(volumes, volume);
     volume->n_images = state.n_images;
     volume->durable.sequence = volume->durable.decided;
     volume->durable.is_broken = false;
@@ -157,6 +159,7 @@ struct added {
     size_t n_bytes;
 };
 
+/* txn NULL: only counts. */
 static enum vxd_status add_record(struct vxd_journal_txn *txn,
                                   const struct vxd_named_volume *volume,
                                   const struct vxd_volume_record *record,
@@ -179,7 +182,9 @@ static enum vxd_status add_record(struct vxd_journal_txn *txn,
                          "once",
                          MAX_CHANGE_BYTES));
     }
-    VXD_TRY(vxd_journal_add_record(txn, &row, err));
+    if (txn != NULL) {
+        VXD_TRY(vxd_journal_add_record(txn, &row, err));
+    }
     added->sequence++;
 out:
     vxd_record_bytes_free(&bytes);
@@ -270,6 +275,39 @@ out:
     vxd_volume_blocks_free(volumes->queue, &packing.all_keys);
     free(packing.all);
     free(packing.entries);
+    return status;
+}
+
+/* Adds a scan: as it is, or as the blocks that it changed where these are fewer bytes. Most scans
+ * are not packed both ways, since they are far fewer bytes. */
+static enum vxd_status put_scan(struct vxd_volumes *volumes,
+                                const struct vxd_named_volume *volume,
+                                const struct vxd_volume_entry *entry,
+                                struct vxd_journal_txn *txn, struct added *added,
+                                struct vxd_err *err)
+{
+    const struct vxd_volume_scan *scan = &entry->record.scan;
+    size_t n_bytes = scan->n_points * (3 + (size_t)scan->n_features) * sizeof(float);
+    struct added as_scan = {0};
+    struct added as_blocks = {0};
+    struct vxd_volume_info info;
+    int32_t *entries = NULL;
+    size_t n_blocks = 0;
+    enum vxd_status status;
+
+    vxd_volume_get_info(volume->volume, &info);
+    VXD_TRY(vxd_volume_list_changed(volumes->queue, volume->volume, entry->since,
+                                    &entries, &n_blocks, err));
+    free(entries);
+    if (n_bytes * LEAST_PACKED > n_blocks * info.block_bytes &&
+        put_blocks(volumes, volume, &entry->record, entry->since, NULL, &as_blocks,
+                   NULL) == VXD_OK &&
+        add_record(NULL, volume, &entry->record, &as_scan, NULL) == VXD_OK &&
+        as_blocks.n_bytes < as_scan.n_bytes) {
+        return put_blocks(volumes, volume, &entry->record, entry->since, txn, added, err);
+    }
+    status = add_record(txn, volume, &entry->record, added, err);
+out:
     return status;
 }
 
@@ -368,6 +406,9 @@ static enum vxd_status put_change(struct vxd_volumes *volumes,
         return need_seen(volumes, volume, txn, err);
     case VXD_VOLUME_CHANGED:
     default:
+        if (entry->record.kind == VXD_VOLUME_RECORD_SCAN) {
+            return put_scan(volumes, volume, entry, txn, added, err);
+        }
         return entry->record.kind != 0
                    ? add_record(txn, volume, &entry->record, added, err)
                    : put_blocks(volumes, volume, &entry->record, entry->since, txn, added,

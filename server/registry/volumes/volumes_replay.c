@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Makes durable volumes from their records: at a start, for snapshot files, and after a change that
- * the disk did not take. An image is integrated again and a removal done again, with the same
+ * the disk did not take. An image or scan is integrated again and a removal done again, with the same
  * values, stamps and entries on either backend; what a record has as blocks is put in its place. */
 #include <string.h>
 
@@ -176,6 +176,46 @@ out:
     return status;
 }
 
+/* --- scans ---------------------------------------------------------------------------------- */
+
+static enum vxd_status apply_scan(struct vxd_queue *queue, struct vxd_volume_state *state,
+                                  const struct vxd_volume_record *record,
+                                  struct vxd_err *err)
+{
+    struct vxd_volume_scan scan = record->scan;
+    struct vxd_volume_scan_result done;
+    struct vxd_buffer device[3] = {0};
+    const void *at[3] = {NULL};
+    const size_t n_bytes[3] = {
+        scan.n_points * 3 * sizeof(float),
+        scan.n_points * (size_t)scan.n_features * sizeof(float),
+        scan.labels != NULL ? scan.n_points : 0,
+    };
+    const void *const from[3] = {scan.points, scan.features, scan.labels};
+    enum vxd_status status = VXD_OK;
+
+    for (int i = 0; i < 3; i++) {
+        if (n_bytes[i] > 0) {
+            VXD_TRY(vxd_upload(queue, from[i], n_bytes[i], &device[i], &at[i], err));
+        }
+    }
+    scan.points = at[0];
+    scan.features = at[1];
+    scan.labels = at[2];
+    if (record->n_forgotten > 0) {
+        VXD_TRY(forget(queue, state->volume, record, err));
+    }
+    VXD_TRY(vxd_volume_integrate_scan(queue, state->volume, &scan, &done, err));
+    VXD_TRY(vxd_queue_wait(queue, err));
+    state->n_images++;
+out:
+    (void)vxd_queue_wait(queue, NULL); /* the engine may read the record until then */
+    for (int i = 0; i < 3; i++) {
+        vxd_device_free(queue, &device[i]);
+    }
+    return status;
+}
+
 /* --- one record ----------------------------------------------------------------------------- */
 
 enum vxd_status vxd_volume_apply(struct vxd_queue *queue, struct vxd_volume_state *state,
@@ -184,6 +224,7 @@ enum vxd_status vxd_volume_apply(struct vxd_queue *queue, struct vxd_volume_stat
 {
     struct vxd_volume_record_decoded decoded;
     const struct vxd_volume_record *r = &decoded.record;
+    struct vxd_volume_decay decay;
     size_t n_removed;
     enum vxd_status status = vxd_volume_record_decode(
         record->bytes, record->n_bytes, record->rules_version, 0, &decoded, err);
@@ -191,12 +232,16 @@ enum vxd_status vxd_volume_apply(struct vxd_queue *queue, struct vxd_volume_stat
     if (status != VXD_OK) {
         return status;
     }
+    decay = r->decay;
     if (r->kind == VXD_VOLUME_RECORD_BLOCKS) {
         status = apply_blocks(queue, state, &r->blocks, err);
     } else if (r->kind == VXD_VOLUME_RECORD_IMAGE) {
         status = apply_image(queue, state, r, err);
+    } else if (r->kind == VXD_VOLUME_RECORD_SCAN) {
+        status = apply_scan(queue, state, r, err);
     } else if (r->decays) {
-        status = vxd_volume_decay(queue, state->volume, &r->decay, &n_removed, err);
+        decay.keeps_votes = record->rules_version < VXD_VOLUME_RULES_VOTES_DECAY;
+        status = vxd_volume_decay(queue, state->volume, &decay, &n_removed, err);
     } else {
         status =
             vxd_volume_clear(queue, state->volume, &r->decay.region, &n_removed, err);

@@ -16,6 +16,10 @@
 #include "server/service/service.h"
 #include "voxeld/v1/admin.pb-c.h"
 
+enum {
+    MOST_CURRENT = 64 /* requests of a status */
+};
+
 static char *copy_text(struct vxd_request *request, const char *text, struct vxd_err *err)
 {
     return vxd_message_text(request->decoder, text, strlen(text), err);
@@ -48,6 +52,13 @@ static enum vxd_status set_methods(struct vxd_request *request,
     return VXD_OK;
 }
 
+/* Of an address that HTTP listens on; "" has none, and needs none. */
+static bool has_scheme(const char *bound)
+{
+    return bound[0] == '\0' || strncmp(bound, "unix:", 5) == 0 ||
+           strncmp(bound, VXD_CONFIG_HTTPS, strlen(VXD_CONFIG_HTTPS)) == 0;
+}
+
 enum vxd_status vxd_server_info_check(struct vxd_request *request, struct vxd_err *err)
 {
     struct vxd_server *server = request->server;
@@ -55,6 +66,7 @@ enum vxd_status vxd_server_info_check(struct vxd_request *request, struct vxd_er
         request->decoder, &voxeld__v1__server_info_response__descriptor, err);
     struct vxd_context_info info;
     char backend[32];
+    char http[VXD_PATH_BYTES + 8];
 
     if (reply == NULL || set_methods(request, reply, err) != VXD_OK) {
         return VXD_RESOURCE_EXHAUSTED;
@@ -65,8 +77,11 @@ enum vxd_status vxd_server_info_check(struct vxd_request *request, struct vxd_er
     reply->backend = copy_text(request, backend, err);
     reply->device = copy_text(request, info.name, err);
     reply->instance_id = copy_text(request, server->instance_id, err);
+    (void)snprintf(http, sizeof http, "%s%s",
+                   has_scheme(server->http_bound) ? "" : "http://", server->http_bound);
+    reply->http = copy_text(request, http, err);
     if (reply->version == NULL || reply->backend == NULL || reply->device == NULL ||
-        reply->instance_id == NULL) {
+        reply->instance_id == NULL || reply->http == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
     reply->max_message_bytes = server->config.max_message_bytes;
@@ -146,6 +161,44 @@ static enum vxd_status set_slow_requests(struct vxd_request *request,
     return VXD_OK;
 }
 
+/* What waits and runs, of the token alone unless it may administer. */
+static enum vxd_status set_current(struct vxd_request *request,
+                                   Voxeld__V1__StatusResponse *reply, struct vxd_err *err)
+{
+    bool is_admin = (request->principal.scopes & VXD_SCOPE_ADMIN) != 0;
+    struct vxd_scheduler_entry *entries =
+        vxd_message_array(request->decoder, MOST_CURRENT, sizeof *entries, err);
+    size_t n;
+
+    if (entries == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    n = vxd_scheduler_list(request->server->scheduler,
+                           is_admin ? NULL : request->principal.name, entries,
+                           MOST_CURRENT);
+    reply->current = vxd_message_pointers(request->decoder, n, err);
+    for (size_t i = 0; reply->current != NULL && i < n; i++) {
+        Voxeld__V1__CurrentRequest *current = vxd_message_new(
+            request->decoder, &voxeld__v1__current_request__descriptor, err);
+
+        if (current == NULL) {
+            return VXD_RESOURCE_EXHAUSTED;
+        }
+        current->method = copy_text(request, entries[i].method, err);
+        if (current->method == NULL) {
+            return VXD_RESOURCE_EXHAUSTED;
+        }
+        current->request_id = entries[i].request_id;
+        current->client_id = entries[i].client_id;
+        current->by = entries[i].token;
+        current->is_running = entries[i].is_running;
+        current->total_ms = entries[i].total_ms;
+        current->engine_ms = entries[i].engine_ms;
+        reply->current[reply->n_current++] = current;
+    }
+    return reply->current != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
+}
+
 enum vxd_status vxd_status_check(struct vxd_request *request, struct vxd_err *err)
 {
     struct vxd_server *server = request->server;
@@ -197,6 +250,7 @@ enum vxd_status vxd_status_check(struct vxd_request *request, struct vxd_err *er
     reply->scene_limit_bytes = scenes.limit_bytes;
     VXD_TRY(set_totals(request, reply, err));
     VXD_TRY(set_slow_requests(request, reply, err));
+    VXD_TRY(set_current(request, reply, err));
     request->output = &reply->base;
 out:
     return status;

@@ -14,6 +14,8 @@
 #include "server/registry/networks/networks.h"
 #include "server/registry/registry.h"
 #include "server/registry/scenes/scenes.h"
+#include "server/registry/posegraphs/posegraphs.h"
+#include "server/registry/odometries/odometries.h"
 #include "server/registry/volumes/volumes.h"
 #include "server/request/request.h"
 #include "server/schedule/schedule.h"
@@ -54,6 +56,29 @@ static void write_maps(const struct vxd_server *server, struct vxd_text *text)
                            "Memory of remembered outcomes.", once.n_bytes);
 }
 
+static void write_posegraphs(const struct vxd_server *server, struct vxd_text *text)
+{
+    struct vxd_posegraphs_usage graphs;
+
+    vxd_posegraphs_get_usage(server->posegraphs, &graphs);
+    vxd_metrics_write_uint(text, "voxeld_posegraphs", "gauge", "Named pose graphs.",
+                           graphs.n_posegraphs);
+    vxd_metrics_describe(text, "voxeld_posegraph_bytes", "gauge",
+                         "Host memory of named pose graphs.");
+    vxd_text_printf(text,
+                    "voxeld_posegraph_bytes{use=\"used\"} %" PRIu64
+                    "\nvoxeld_posegraph_bytes{use=\"budget\"} %" PRIu64 "\n",
+                    graphs.n_bytes, graphs.limit_bytes);
+    vxd_metrics_write_uint(text, "voxeld_durable_posegraphs", "gauge",
+                           "Of the pose graphs, those on the disk.", graphs.n_durable);
+    vxd_metrics_describe(text, "voxeld_posegraph_snapshots_total", "counter",
+                         "Snapshot files of durable pose graphs.");
+    vxd_text_printf(text,
+                    "voxeld_posegraph_snapshots_total{result=\"written\"} %" PRIu64
+                    "\nvoxeld_posegraph_snapshots_total{result=\"failed\"} %" PRIu64 "\n",
+                    graphs.n_snapshots, graphs.n_failed_snapshots);
+}
+
 static void write_volumes(const struct vxd_server *server, struct vxd_text *text)
 {
     struct vxd_volumes_usage volumes;
@@ -75,6 +100,18 @@ static void write_volumes(const struct vxd_server *server, struct vxd_text *text
                     "voxeld_volume_snapshots_total{result=\"written\"} %" PRIu64
                     "\nvoxeld_volume_snapshots_total{result=\"failed\"} %" PRIu64 "\n",
                     volumes.n_snapshots, volumes.n_failed_snapshots);
+}
+
+static void write_odometries(const struct vxd_server *server, struct vxd_text *text)
+{
+    struct vxd_odometries_usage odometries;
+
+    vxd_odometries_get_usage(server->odometries, &odometries);
+    vxd_metrics_write_uint(text, "voxeld_odometries", "gauge",
+                           "Odometries, those beside scenes and volumes included.",
+                           odometries.n_odometries);
+    vxd_metrics_write_uint(text, "voxeld_odometry_bytes", "gauge",
+                           "Device memory of their maps.", odometries.n_bytes);
 }
 
 static void write_networks(const struct vxd_server *server, struct vxd_text *text)
@@ -297,6 +334,8 @@ void vxd_metrics_write(struct vxd_server *server, struct vxd_text *text)
                              memory.host_peak_bytes, memory.host_budget_bytes);
     write_maps(server, text);
     write_volumes(server, text);
+    write_posegraphs(server, text);
+    write_odometries(server, text);
     write_networks(server, text);
     write_scenes(server, text);
     write_journal(server, text);

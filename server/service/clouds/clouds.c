@@ -100,6 +100,7 @@ enum vxd_status vxd_clouds_decode(const struct vxd_clouds *clouds,
                                     &clouds->uploads[n_source], &cloud.data, err);
             }
             cloud.origins = clouds->origins != NULL ? clouds->origins + 3 * row : NULL;
+            cloud.exact = clouds->exact != NULL ? clouds->exact + 3 * row : NULL;
             if (status == VXD_OK && cloud.n_points > 0) {
                 status = vxd_cloud_decode(
                     queue, &cloud, positions + 3 * row,

@@ -5,6 +5,7 @@
 #define VXD_SERVER_SERVICE_CLOUDS_CLOUDS_H
 
 #include "gpu/core/core.h"
+#include "gpu/volume/volume.h"
 #include "gpu/voxel/voxel.h"
 #include "server/request/request.h"
 #include "voxeld/v1/common.pb-c.h"
@@ -38,6 +39,7 @@ struct vxd_clouds {
     double unit_m;        /* positions are in units of so many metres; 0 = 1 */
     /* n_points x 3, device: decoding writes where the sensor was at each point. NULL: not. */
     float *origins;
+    double *exact; /* likewise, positions before they are rounded */
     /* Set by vxd_clouds_check. */
     size_t n_points;
     uint32_t *starts; /* n_clouds + 1: first point of each, its sweeps' included */
@@ -83,6 +85,25 @@ enum vxd_status vxd_source_build(const struct vxd_clouds *clouds,
 
 /* Returns 0, 1, 2 for "x", "y", "z", otherwise -1. */
 int vxd_axis_of(const char *name);
+
+/* --- clouds_pose.c: poses, of clouds and of cameras ------------------------------------- */
+
+/* An absent pose is the identity.
+ * errors  INVALID_ARGUMENT  not finite, or no unit quaternion */
+enum vxd_status vxd_volume_read_pose(const Voxeld__V1__Pose *pose, const char *field,
+                                     struct vxd_volume_pose *out, struct vxd_err *err);
+
+/* Fills in a Pose that has its translation and rotation. */
+void vxd_volume_fill_pose(const struct vxd_volume_pose *pose, Voxeld__V1__Pose *out);
+/* Makes a Pose in the arena; NULL after an error: RESOURCE_EXHAUSTED. */
+Voxeld__V1__Pose *vxd_volume_new_pose(struct vxd_decoder *arena,
+                                      const struct vxd_volume_pose *pose,
+                                      struct vxd_err *err);
+/* The pose that a query says, as x,y,z or x,y,z,qx,qy,qz,qw.
+ * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_volume_query_pose(struct vxd_decoder *decoder,
+                                      const struct vxd_query_item *item,
+                                      Voxeld__V1__Pose **out, struct vxd_err *err);
 
 /* --- clouds_file.c ---------------------------------------------------------------------- */
 

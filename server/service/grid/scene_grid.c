@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Costmaps, projected maps, heights and slices. Rows are made a part a stage: first the columns of
+/* Costmaps, projected maps, heights, and slices of occupancy and distances. Rows are made a part a stage: first the columns of
  * all rows, then what needs other rows, costs or slopes. */
 #include <inttypes.h>
 #include <math.h>
 
 #include "server/instance/instance.h"
 #include "server/service/service.h"
+#include "server/service/field/service_field.h"
 #include "server/service/grid/grid_job.h"
 
 enum {
     /* Of one stage. */
-    SQUARES_PART = 1 << 22, /* cells times rows looked at */
+    SQUARES_PART = 1 << 22,   /* cells times rows looked at */
+    DISTANCES_PART = 1 << 20, /* cells */
     /* Of a reply; a PNG of as many is made in about 50 ms. */
     MAX_CELLS = 1 << 24,
     MAX_PNG_CELLS = 1 << 22,
@@ -29,11 +31,13 @@ enum step {
     FIND_AREA,
     COLUMNS,
     FROM_ROWS, /* costs, or slopes */
+    FIELD,     /* distances: the field is on its way */
     DONE
 };
 
 struct grid_job {
-    struct vxd_scene_job base; /* first: request->state is both */
+    struct vxd_field_job
+        field; /* first: request->state is both; its base is the scene's job */
     enum step step;
     struct vxd_grid_area area;
     uint32_t n_x;
@@ -59,6 +63,11 @@ static bool is_heights(const Voxeld__V1__SceneGridRequest *input)
     return input->kind == VOXELD__V1__GRID_KIND__GRID_HEIGHT;
 }
 
+static bool is_distances(const Voxeld__V1__SceneGridRequest *input)
+{
+    return input->kind == VOXELD__V1__GRID_KIND__GRID_DISTANCE;
+}
+
 static const Voxeld__V1__SceneGridRequest *input_of(const struct vxd_request *request)
 {
     return (const Voxeld__V1__SceneGridRequest *)request->input;
@@ -66,9 +75,9 @@ static const Voxeld__V1__SceneGridRequest *input_of(const struct vxd_request *re
 
 static struct vxd_grid_place place_of(const Voxeld__V1__SceneGridRequest *input)
 {
-    return (struct vxd_grid_place){input->box, input->in_voxels, input->z_low,
-                                   input->z_high,
-                                   input->kind == VOXELD__V1__GRID_KIND__GRID_SLICE};
+    return (struct vxd_grid_place){
+        input->box, input->in_voxels, input->z_low, input->z_high,
+        input->kind == VOXELD__V1__GRID_KIND__GRID_SLICE || is_distances(input)};
 }
 
 /* --- check -------------------------------------------------------------------------------- */
@@ -123,7 +132,7 @@ static uint64_t count_most_cells(const struct vxd_request *request)
     uint64_t most =
         input->format == VOXELD__V1__GRID_FORMAT__GRID_PNG ? MAX_PNG_CELLS : MAX_CELLS;
     uint64_t bytes = request->server->config.max_message_bytes;
-    uint64_t cell_bytes = is_heights(input) ? 16 : 1;
+    uint64_t cell_bytes = is_heights(input) ? 16 : is_distances(input) ? 4 : 1;
 
     bytes = bytes < VXD_SCENE_REPLY_BYTES ? bytes : VXD_SCENE_REPLY_BYTES;
     return most < bytes / cell_bytes ? most : bytes / cell_bytes;
@@ -137,10 +146,10 @@ enum vxd_status vxd_scene_grid_check(struct vxd_request *request, struct vxd_err
 
     VXD_TRY(vxd_scene_begin_check(request, sizeof(struct grid_job), input->name, err));
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
-    if ((int)input->kind < 0 || (int)input->kind > VOXELD__V1__GRID_KIND__GRID_SLICE) {
+    if ((int)input->kind < 0 || (int)input->kind > VOXELD__V1__GRID_KIND__GRID_DISTANCE) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "kind",
                          "is %d; known: GRID_COSTMAP, GRID_PROJECTED, GRID_HEIGHT, "
-                         "GRID_SLICE",
+                         "GRID_SLICE, GRID_DISTANCE",
                          (int)input->kind));
     }
     if ((int)input->unknown < 0 ||
@@ -156,10 +165,14 @@ enum vxd_status vxd_scene_grid_check(struct vxd_request *request, struct vxd_err
                          "GRID_OCCUPANCY",
                          (int)input->format));
     }
-    if (is_heights(input) && input->format != VOXELD__V1__GRID_FORMAT__GRID_TENSOR) {
+    if ((is_heights(input) || is_distances(input)) &&
+        input->format != VOXELD__V1__GRID_FORMAT__GRID_TENSOR) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "format",
-                         "GRID_HEIGHT is metres: it comes as GRID_TENSOR alone"));
+                         "%s is metres: it comes as GRID_TENSOR alone",
+                         is_heights(input) ? "GRID_HEIGHT" : "GRID_DISTANCE"));
     }
+    VXD_TRY(vxd_field_check_terms(VOXELD__V1__FIELD_UNKNOWN__FIELD_UNKNOWN_FREE,
+                                  input->max_distance_m, err));
     VXD_TRY(vxd_grid_check_place(&place, err));
     VXD_TRY(check_costs(input, err));
     VXD_TRY(check_image(input->image, err));
@@ -184,8 +197,8 @@ static enum vxd_grid_unknown read_unknown(const struct grid_job *job,
     case VOXELD__V1__GRID_UNKNOWN__GRID_AS_LETHAL:
         return VXD_GRID_UNKNOWN_LETHAL;
     default:
-        return job->base.scene->spec.format.tracks_free ? VXD_GRID_UNKNOWN_KEPT
-                                                        : VXD_GRID_UNKNOWN_FREE;
+        return job->field.base.scene->spec.format.tracks_free ? VXD_GRID_UNKNOWN_KEPT
+                                                              : VXD_GRID_UNKNOWN_FREE;
     }
 }
 
@@ -211,7 +224,7 @@ static enum vxd_status upload_table(struct vxd_request *request, struct vxd_queu
     const Voxeld__V1__SceneGridRequest *input = input_of(request);
     struct grid_job *job = request->state;
     struct vxd_grid_inflation inflation = {
-        job->base.scene->spec.voxel_size_m, input->robot_radius_m,
+        job->field.base.scene->spec.voxel_size_m, input->robot_radius_m,
         input->inflation_radius_m, input->cost_scaling};
     void *table;
     enum vxd_status status;
@@ -232,6 +245,63 @@ static enum vxd_status upload_table(struct vxd_request *request, struct vxd_queu
     }
     VXD_TRY(vxd_scene_upload(request, queue, table, (size_t)job->radius * job->radius + 1,
                              &job->table, err));
+out:
+    return status;
+}
+
+/* The field of the layer. What a column counts as is what a voxel does here. */
+static enum vxd_status begin_field(struct vxd_request *request, struct vxd_queue *queue,
+                                   struct vxd_err *err)
+{
+    const Voxeld__V1__SceneGridRequest *input = input_of(request);
+    struct grid_job *job = request->state;
+    struct vxd_field_box box;
+    Voxeld__V1__FieldUnknown unknown =
+        job->unknown == VXD_GRID_UNKNOWN_KEPT
+            ? VOXELD__V1__FIELD_UNKNOWN__FIELD_UNKNOWN_IGNORED
+        : job->unknown == VXD_GRID_UNKNOWN_LETHAL
+            ? VOXELD__V1__FIELD_UNKNOWN__FIELD_UNKNOWN_OCCUPIED
+            : VOXELD__V1__FIELD_UNKNOWN__FIELD_UNKNOWN_FREE;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_field_set_terms(&job->field, unknown, input->max_distance_m, 0, 0,
+                                "max_distance_m", err));
+    for (int axis = 0; axis < 3; axis++) {
+        box.low[axis] = (double)job->area.box.low[axis];
+        box.high[axis] = (double)job->area.box.high[axis] - 1;
+    }
+    vxd_field_set_box(&job->field, &box);
+    status = vxd_scene_reserve_output(request, queue, (size_t)job->n_x * job->n_y,
+                                      sizeof(float), &job->cells, err);
+out:
+    return status;
+}
+
+/* One stage: on the way to the field, or some columns of the array, which has them along x. */
+static enum vxd_status submit_field(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err)
+{
+    struct grid_job *job = request->state;
+    const struct vxd_grid_box *box = &job->area.box;
+    uint32_t most = DISTANCES_PART / job->n_y > 0 ? DISTANCES_PART / job->n_y : 1;
+    uint32_t end = job->n_x - job->next_row < most ? job->n_x : job->next_row + most;
+    const int32_t low[3] = {(int32_t)(box->low[0] + job->next_row), (int32_t)box->low[1],
+                            (int32_t)box->low[2]};
+    const int32_t high[3] = {(int32_t)(box->low[0] + end), (int32_t)box->high[1],
+                             (int32_t)box->high[2]};
+    const struct vxd_field_arrays out = {.distances = (float *)job->cells.device +
+                                                      (size_t)job->next_row * job->n_y};
+    enum vxd_status status;
+
+    if (!job->field.is_ready) {
+        VXD_TRY(vxd_field_prepare(request, queue, "box", err));
+        if (!job->field.is_ready) {
+            return VXD_OK;
+        }
+    }
+    VXD_TRY(vxd_field_read(queue, vxd_field_of(&job->field), low, high, &out, err));
+    job->next_row = end;
+    job->step = end == job->n_x ? DONE : FIELD;
 out:
     return status;
 }
@@ -259,6 +329,10 @@ static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queu
         VXD_TRY(
             vxd_scene_take_device(request, queue, n, sizeof(int32_t), &job->top, err));
         return VXD_OK;
+    }
+    if (is_distances(input)) {
+        job->step = FIELD;
+        return begin_field(request, queue, err);
     }
     VXD_TRY(vxd_scene_reserve_output(request, queue, n, 1, &job->cells, err));
     job->states = job->cells.device;
@@ -288,13 +362,13 @@ static enum vxd_status submit_columns(struct vxd_request *request,
 {
     const Voxeld__V1__SceneGridRequest *input = input_of(request);
     struct grid_job *job = request->state;
-    const struct vxd_scene_state *state = &job->base.state;
-    const struct vxd_grid_rows rows =
-        next_rows(job, vxd_grid_count_columns(&job->base.scene->spec, &job->area.box));
+    const struct vxd_scene_state *state = &job->field.base.state;
+    const struct vxd_grid_rows rows = next_rows(
+        job, vxd_grid_count_columns(&job->field.base.scene->spec, &job->area.box));
     enum vxd_status status;
 
     if (is_heights(input)) {
-        const struct vxd_scene_spec *spec = &job->base.scene->spec;
+        const struct vxd_scene_spec *spec = &job->field.base.scene->spec;
         const struct vxd_grid_heights heights = {
             spec->origin_m[2],     spec->voxel_size_m,    job->planes[0].device,
             job->planes[1].device, job->planes[2].device, job->top};
@@ -346,7 +420,7 @@ static enum vxd_status find_area(struct vxd_request *request, struct vxd_queue *
     const struct vxd_grid_place place = place_of(input);
     enum vxd_status status;
 
-    if (job->base.scene == NULL) {
+    if (job->field.base.scene == NULL) {
         VXD_TRY(vxd_scene_open(request, input->name, input->at, err));
     }
     VXD_TRY(vxd_grid_find_area(request, queue, &place, &job->area, err));
@@ -373,6 +447,9 @@ enum vxd_status vxd_scene_grid_submit(struct vxd_request *request,
     case FROM_ROWS:
         VXD_TRY(submit_from_rows(request, queue, err));
         break;
+    case FIELD:
+        VXD_TRY(submit_field(request, queue, err));
+        break;
     case DONE:
         break;
     }
@@ -394,7 +471,7 @@ static enum vxd_status set_place(struct vxd_request *request,
                                  struct vxd_err *err)
 {
     const struct grid_job *job = request->state;
-    const struct vxd_scene_spec *spec = &job->base.scene->spec;
+    const struct vxd_scene_spec *spec = &job->field.base.scene->spec;
     const struct vxd_grid_box *box = &job->area.box;
 
     reply->origin = vxd_message_new(request->decoder, &voxeld__v1__vec3__descriptor, err);
@@ -403,8 +480,8 @@ static enum vxd_status set_place(struct vxd_request *request,
     if (reply->origin == NULL || reply->frame_id == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    reply->version = job->base.state.version;
-    reply->generation = job->base.scene->generation;
+    reply->version = job->field.base.state.version;
+    reply->generation = job->field.base.scene->generation;
     reply->engine_ms = (double)request->engine_ns / 1e6;
     reply->n_x = job->n_x;
     reply->n_y = job->n_y;
@@ -460,6 +537,29 @@ out:
     return status;
 }
 
+/* A row of the field's array is a column of the grid. */
+static enum vxd_status show_distances(struct vxd_request *request,
+                                      Voxeld__V1__SceneGridResponse *reply,
+                                      struct vxd_err *err)
+{
+    const struct grid_job *job = request->state;
+    const float *from = job->cells.bytes;
+    void *cells;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_scene_take_host(request, (size_t)job->n_x * job->n_y, sizeof(float),
+                                &cells, err));
+    for (size_t y = 0; y < job->n_y; y++) {
+        for (size_t x = 0; x < job->n_x; x++) {
+            ((float *)cells)[y * job->n_x + x] = from[x * job->n_y + y];
+        }
+    }
+    VXD_TRY(vxd_scene_show(request, VXD_FLOAT32, job->n_y, job->n_x, cells, &reply->cells,
+                           err));
+out:
+    return status;
+}
+
 static enum vxd_status show(struct vxd_request *request,
                             Voxeld__V1__SceneGridResponse *reply, struct vxd_err *err)
 {
@@ -475,12 +575,15 @@ static enum vxd_status show(struct vxd_request *request,
         .origin_m = {reply->origin->x, reply->origin->y, reply->origin->z},
         .cell_m = reply->cell_size_m,
         .frame_id = reply->frame_id,
-        .stamp_ns =
-            input->stamp_ns != 0 ? input->stamp_ns : job->base.state.changed_unix_ns,
+        .stamp_ns = input->stamp_ns != 0 ? input->stamp_ns
+                                         : job->field.base.state.changed_unix_ns,
         .image = image};
 
     if (is_heights(input)) {
         return show_heights(request, reply, err);
+    }
+    if (is_distances(input)) {
+        return show_distances(request, reply, err);
     }
     if (input->format == VOXELD__V1__GRID_FORMAT__GRID_TENSOR) {
         return show_cells(request, &picture, reply, err);
@@ -504,7 +607,7 @@ enum vxd_status vxd_scene_grid_finish(struct vxd_request *request,
     VXD_TRY(set_place(request, reply, err));
     VXD_TRY(show(request, reply, err));
     request->output = &reply->base;
-    vxd_scene_close(request, queue);
+    vxd_field_close(request, queue);
 out:
     return status;
 }

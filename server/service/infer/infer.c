@@ -111,6 +111,11 @@ static enum vxd_status begin_run(struct vxd_request *leader, struct vxd_queue *q
     free_points(leader, queue);
     batch->timings.n_items = (uint32_t)batch->n_items;
     batch->timings.n_voxels = input.n_rows;
+    if (input.n_rows > 0) {
+        VXD_TRY(vxd_infer_check_time(leader, batch->network,
+                                     &(struct vxd_network_work){.n_voxels = input.n_rows},
+                                     err));
+    }
     VXD_TRY(vxd_net_run_create(queue, batch->network->net, &input, &batch->run, err));
     VXD_TRY(vxd_net_run_step(queue, batch->run, &more, err));
     batch->stage = more ? VXD_INFER_LAYERS : VXD_INFER_COUNTS;
@@ -165,10 +170,16 @@ enum vxd_status vxd_infer_submit(struct vxd_request *request, struct vxd_queue *
         batch->stage = VXD_INFER_OUTPUTS;
         return vxd_infer_fetch_counts(request, queue, err);
     case VXD_INFER_OUTPUTS:
+        request->more = batch->network->precision == VXD_NET_FP16;
+        batch->stage = VXD_INFER_JUDGE;
+        return vxd_infer_fetch_outputs(request, queue, err);
+    case VXD_INFER_JUDGE:
+        request->more = !vxd_infer_all_finite(request);
+        return request->more ? vxd_infer_begin_trace(request, queue, err) : VXD_OK;
+    case VXD_INFER_TRACE:
         break;
     }
-    request->more = false;
-    return vxd_infer_fetch_outputs(request, queue, err);
+    return vxd_net_run_step(queue, batch->run, &request->more, err);
 }
 
 enum vxd_status vxd_infer_finish(struct vxd_request *request, struct vxd_queue *queue,
@@ -178,14 +189,17 @@ enum vxd_status vxd_infer_finish(struct vxd_request *request, struct vxd_queue *
     struct vxd_infer_batch *batch = job->batch;
     enum vxd_status status = VXD_OK;
 
-    (void)queue;
     take_time(request, batch, &batch->timings.outputs_ns);
+    if (batch->stage == VXD_INFER_TRACE) {
+        status = vxd_infer_end_trace(request, queue, err);
+    }
     for (struct vxd_request *r = request; r != NULL && status == VXD_OK;
          r = vxd_infer_next(request, r)) {
         status = vxd_infer_reply(r, batch, err);
     }
     if (status == VXD_OK) {
-        vxd_network_note_run(batch->network, batch->n_requests, &batch->timings);
+        vxd_network_note_run(batch->network, batch->n_requests, batch->n_points,
+                             &batch->timings);
     }
     return status;
 }
@@ -198,6 +212,9 @@ void vxd_infer_release(struct vxd_request *request, struct vxd_queue *queue)
 
     if (batch == NULL) {
         return;
+    }
+    if (batch->stage == VXD_INFER_LAYERS) { /* it was given up */
+        vxd_network_note_expired(batch->network);
     }
     for (struct vxd_request *r = request; r != NULL; r = vxd_infer_next(request, r)) {
         vxd_infer_free_outputs(r, queue);

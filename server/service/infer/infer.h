@@ -39,7 +39,9 @@ enum vxd_infer_stage {
     VXD_INFER_MAPS,
     VXD_INFER_LAYERS,
     VXD_INFER_COUNTS,
-    VXD_INFER_OUTPUTS
+    VXD_INFER_OUTPUTS,
+    VXD_INFER_JUDGE, /* of networks in fp16: the outputs are there, and are looked at */
+    VXD_INFER_TRACE  /* they are not finite: a second run finds the layer */
 };
 
 /* What happened to points before vxd_voxelize saw them. */
@@ -92,6 +94,9 @@ struct vxd_infer_batch {
     struct vxd_buffer *row_starts_host; /* likewise */
     const uint32_t **row_starts;
 
+    bool overflows;             /* some output is not finite */
+    const char *overflow_layer; /* where that began; NULL: not in a layer */
+
     struct vxd_network_timings timings;
     int64_t timed_ns; /* the leader's engine_ns up to the stage that runs */
 };
@@ -122,6 +127,13 @@ static inline struct vxd_request *vxd_infer_next(const struct vxd_request *leade
 enum vxd_status vxd_infer_choose_labels(struct vxd_infer_job *job, const char *name,
                                         size_t *index, struct vxd_err *err);
 
+/* infer_time.c: whether the request can be in time, as far as the network's speed here is known.
+ * errors  FAILED_PRECONDITION  it cannot: says how long it would take, and what to do */
+enum vxd_status vxd_infer_check_time(struct vxd_request *request,
+                                     struct vxd_network *network,
+                                     const struct vxd_network_work *work,
+                                     struct vxd_err *err);
+
 /* infer_input.c: enqueues making voxels of points; the leader's job->batch is set.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_infer_decode(struct vxd_request *leader, struct vxd_queue *queue,
@@ -151,6 +163,16 @@ enum vxd_status vxd_infer_fetch_counts(struct vxd_request *leader,
 enum vxd_status vxd_infer_fetch_outputs(struct vxd_request *leader,
                                         struct vxd_queue *queue, struct vxd_err *err);
 void vxd_infer_free_outputs(struct vxd_request *request, struct vxd_queue *queue);
+
+/* infer_overflow.c: whether all values of an item's rows are finite; -1 = of all items. */
+bool vxd_infer_is_finite(const struct vxd_infer_job *job, int item);
+/* Whether those of all requests are. */
+bool vxd_infer_all_finite(const struct vxd_request *leader);
+/* Runs the network once more with counts of what is not finite; errors as of the first run. */
+enum vxd_status vxd_infer_begin_trace(struct vxd_request *leader, struct vxd_queue *queue,
+                                      struct vxd_err *err);
+enum vxd_status vxd_infer_end_trace(struct vxd_request *leader, struct vxd_queue *queue,
+                                    struct vxd_err *err);
 
 /* infer_reply.c: makes request->output.
  * errors  RESOURCE_EXHAUSTED */

@@ -7,6 +7,7 @@
 #include "server/instance/instance.h"
 #include "server/schedule/schedule.h"
 #include "server/service/infer/infer.h"
+#include "server/service/existing/existing.h"
 #include "server/service/network/network.h"
 #include "server/service/service.h"
 
@@ -34,8 +35,7 @@ static enum vxd_status find_network(struct vxd_request *request,
     }
     job->network = vxd_networks_find(request->server->networks, job->input->network);
     if (job->network == NULL) {
-        return vxd_fail(err, VXD_NOT_FOUND, "network", "no network \"%s\" is loaded",
-                        job->input->network);
+        return vxd_missing_network(request, "network", job->input->network, err);
     }
     if (strncmp(vxd_model_digest(job->network->model), expected, n) != 0) {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, "expect_digest",
@@ -298,6 +298,9 @@ enum vxd_status vxd_infer_check(struct vxd_request *request, struct vxd_err *err
     job->clouds.n_clouds = job->input->n_clouds;
     VXD_TRY(vxd_clouds_check(request, &job->clouds, err));
     VXD_TRY(check_cost(request, job, err));
+    VXD_TRY(vxd_infer_check_time(
+        request, job->network,
+        &(struct vxd_network_work){.n_points = job->clouds.n_points}, err));
     choose_schedule(request, job);
 out:
     return status;

@@ -127,6 +127,22 @@ static const char *judge(const struct vxd_model_input *input,
     return NULL;
 }
 
+static const char *describe_overflow(const struct vxd_infer_batch *batch, char *text,
+                                     size_t n_bytes)
+{
+    if (batch->overflow_layer != NULL) {
+        (void)snprintf(
+            text, n_bytes,
+            "values are not finite from the layer \"%.48s\" on: it overflows fp16; "
+            "load the network as bf16 or fp32",
+            batch->overflow_layer);
+    } else {
+        (void)snprintf(text, n_bytes,
+                       "values are not finite as FLOAT16: ask for FLOAT32");
+    }
+    return text;
+}
+
 static enum vxd_status set_item(struct vxd_request *request,
                                 const struct vxd_infer_batch *batch, size_t i,
                                 Voxeld__V1__InferItem *item, struct vxd_err *err)
@@ -136,6 +152,7 @@ static enum vxd_status set_item(struct vxd_request *request,
     const Voxeld__V1__Cloud *cloud = job->input->clouds[i];
     const struct vxd_voxel_totals *totals = &batch->totals[job->first_item + i];
     const struct vxd_infer_dropped *dropped = &batch->dropped[job->first_item + i];
+    char overflow[160];
     const char *why;
 
     item->stamp_ns = cloud->stamp_ns;
@@ -150,6 +167,10 @@ static enum vxd_status set_item(struct vxd_request *request,
     item->n_not_picked = dropped->n_not_picked;
     item->n_voxels = totals->n_voxels;
     why = judge(input, item, &item->code);
+    if (why == NULL && batch->overflows && !vxd_infer_is_finite(job, (int)i)) {
+        item->code = VOXELD__V1__CODE__DATA_LOSS;
+        why = describe_overflow(batch, overflow, sizeof overflow);
+    }
     if (why != NULL) {
         item->message = vxd_message_text(request->decoder, why, strlen(why), err);
         return item->message != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;

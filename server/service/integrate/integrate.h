@@ -110,6 +110,12 @@ enum vxd_status vxd_scene_labels_check(struct vxd_request *request,
 enum vxd_status vxd_scene_labels_bind(struct vxd_scene_network *network,
                                       const struct vxd_model_output *output,
                                       struct vxd_err *err);
+/* Whether a scene has the materials, before the network runs. Quick: with very many names it looks at
+ * none, and the table finds what is wrong.
+ * errors  INVALID_ARGUMENT  as vxd_scene_labels_table */
+enum vxd_status vxd_scene_labels_check_materials(const struct vxd_scene_network *network,
+                                                 const struct vxd_scene_spec *spec,
+                                                 struct vxd_err *err);
 /* Makes a table of the materials of labels 0 to n_labels - 1 and, behind them, of
  * fill_label, in the request's memory.
  * errors  INVALID_ARGUMENT  the scene has no such material, or fewer than labels
@@ -131,7 +137,8 @@ enum vxd_status vxd_scene_network_run(struct vxd_request *request,
                                       struct vxd_scene_network *network,
                                       struct vxd_err *err);
 /* Keeps Infer's reply.
- * errors  RESOURCE_EXHAUSTED  also where the network reports it */
+ * errors  RESOURCE_EXHAUSTED  also where the network reports it
+ *         FAILED_PRECONDITION  its activations overflow */
 enum vxd_status vxd_scene_network_take(struct vxd_request *request,
                                        const ProtobufCMessage *answer, size_t n_points,
                                        struct vxd_scene_network *network,

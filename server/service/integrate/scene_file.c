@@ -63,6 +63,13 @@ static enum vxd_status take_name(void *query, const struct vxd_query_item *item)
     return vxd_query_text(q->decoder, item, &q->input->name, q->err);
 }
 
+static enum vxd_status take_odometry(void *query, const struct vxd_query_item *item)
+{
+    struct query *q = query;
+
+    return vxd_query_text(q->decoder, item, &q->input->odometry, q->err);
+}
+
 static enum vxd_status take_pose(void *query, const struct vxd_query_item *item)
 {
     struct query *q = query;
@@ -71,8 +78,12 @@ static enum vxd_status take_pose(void *query, const struct vxd_query_item *item)
     Voxeld__V1__Pose *pose =
         vxd_message_new(q->decoder, &voxeld__v1__pose__descriptor, q->err);
 
+    if (strcmp(item->value, "estimate") == 0) {
+        q->input->pose = VOXELD__V1__POSE_SOURCE__POSE_ESTIMATE;
+        return VXD_OK;
+    }
     if (n != 3 && n != 7) {
-        return vxd_query_fail(q->err, item, "x,y,z or x,y,z,qx,qy,qz,qw");
+        return vxd_query_fail(q->err, item, "x,y,z or x,y,z,qx,qy,qz,qw, or estimate");
     }
     if (pose == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
@@ -313,6 +324,7 @@ static const struct vxd_query_key query_keys[] = {
     {"labels", take_labels},
     {"output", take_output},
     {"expect_digest", take_digest},
+    {"odometry", take_odometry},
 };
 
 enum vxd_status vxd_scene_integrate_from_file(struct vxd_request *request,

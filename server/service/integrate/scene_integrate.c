@@ -2,14 +2,16 @@
 /* Integrates a scan into a scene, perhaps after a network has classified its points. The
  * points of the scan and of its sweeps are decoded to voxels, counted from the one that
  * the sensor is in. Each sweep gives lists of hit and passed voxels from its own origin,
- * and one edit frees or erases the passed voxels and then fills the hit ones. It is one
- * stage, since nobody waits for a turn in between on the write lane. */
+ * and one edit frees or erases the passed voxels and then fills the hit ones. Decoding, the
+ * casting of each sweep and the edit are stages, at whose borders a request ends that nobody waits
+ * for any more; no other change comes in between on the write lane. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "proto/base/clock.h"
 #include "server/instance/instance.h"
 #include "server/service/clouds/clouds.h"
+#include "server/service/odometry/service_odometry.h"
 #include "server/service/service.h"
 #include "server/service/integrate/integrate.h"
 #include "server/service/scene/scene.h"
@@ -23,8 +25,24 @@ enum {
 /* Voxels from the scene's low corner that the sensor may be away. */
 #define MAX_BASE ((double)((int64_t)1 << 40))
 
+/* Where the next source's points begin. */
+struct place {
+    size_t kept;
+    size_t dropped;
+};
+
+/* What the next stage does. */
+enum step {
+    DECODE,
+    CAST, /* of one source */
+    EDIT
+};
+
 struct integrate_job {
     struct vxd_scene_job base; /* first: request->state is both */
+    enum step step;
+    size_t next_source;
+    struct place place;
     struct vxd_clouds clouds;
     Voxeld__V1__Cloud *cloud; /* as the decoder reads it */
     struct vxd_scene_rule rule;
@@ -42,6 +60,8 @@ struct integrate_job {
     struct vxd_svdag_op *ops;
     struct vxd_record_scan *records; /* what the journal gets of the scans */
     struct vxd_svdag_edit_result result;
+    bool estimates; /* the pose is found, by odometry */
+    struct vxd_estimate estimate;
     Voxeld__V1__SceneIntegrateResponse *reply;
 };
 
@@ -108,10 +128,19 @@ enum vxd_status vxd_scene_integrate_check(struct vxd_request *request,
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "carve.max_range_m",
                          "is %g, it must be >= 0 and finite", input->carve->max_range_m));
     }
+    VXD_TRY(vxd_estimate_read_source(input->pose, &job->estimates, err));
+    if (job->estimates) {
+        VXD_TRY(vxd_estimate_check(request, input->cloud, &job->estimate, err));
+    } else if (input->odometry[0] != '\0') {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "odometry",
+                         "goes with pose POSE_ESTIMATE"));
+    }
     request->n_points = job->clouds.n_points;
     /* Memory for positions, features and materials; then lists, which are smaller than
      * their points except for long rays. */
-    request->cost_bytes = request->body_bytes + job->clouds.n_points * 64;
+    request->cost_bytes =
+        request->body_bytes +
+        job->clouds.n_points * (64U + (job->estimates ? VXD_ESTIMATE_BYTES_A_POINT : 0U));
 out:
     return status;
 }
@@ -375,12 +404,6 @@ out:
     return status;
 }
 
-/* Returns where the next source's points begin. */
-struct place {
-    size_t kept;
-    size_t dropped;
-};
-
 static const float *rows_from(const float *rows, size_t first)
 {
     return rows != NULL ? rows + 3 * first : NULL;
@@ -470,21 +493,23 @@ static void count_scans(struct integrate_job *job)
     }
 }
 
+/* Scans the next source; the last one gives back what the edit does not need, points and their
+ * memory. */
 static enum vxd_status cast(struct vxd_request *request, struct vxd_queue *queue,
                             struct vxd_err *err)
 {
     struct integrate_job *job = request->state;
-    struct place place = {0, 0};
-    enum vxd_status status = VXD_OK;
+    enum vxd_status status;
 
-    for (size_t i = 0; i < job->n_sources; i++) {
-        VXD_TRY(scan_source(request, queue, i, &place, err));
-    }
+    VXD_TRY(scan_source(request, queue, job->next_source, &job->place, err));
     VXD_TRY(vxd_queue_wait(queue, err));
-    count_scans(job);
-    /* The points' memory is given back first, since the edit needs only the lists. */
-    vxd_clouds_free(&job->clouds, queue);
-    vxd_scene_free_blocks(request, queue);
+    job->next_source++;
+    if (job->next_source == job->n_sources) {
+        count_scans(job);
+        vxd_clouds_free(&job->clouds, queue);
+        vxd_scene_free_blocks(request, queue);
+        job->step = EDIT;
+    }
 out:
     return status;
 }
@@ -580,13 +605,46 @@ static double lap_ms(int64_t *since_ns)
     return ms;
 }
 
-enum vxd_status vxd_scene_integrate_submit(struct vxd_request *request,
-                                           struct vxd_queue *queue, struct vxd_err *err)
+/* Finds the scan's pose by odometry: *is_lost where there is none. */
+static enum vxd_status locate(struct vxd_request *request, struct vxd_queue *queue,
+                              bool *is_lost, struct vxd_err *err)
 {
     const Voxeld__V1__SceneIntegrateRequest *input =
         (const Voxeld__V1__SceneIntegrateRequest *)request->input;
     struct integrate_job *job = request->state;
-    int64_t since_ns = vxd_clock_ns();
+    const struct vxd_odometry_result *result = &job->estimate.result;
+    enum vxd_status status = VXD_OK;
+
+    *is_lost = false;
+    if (!job->estimates) {
+        return VXD_OK;
+    }
+    VXD_TRY(vxd_estimate_open(request, queue, input->odometry, VXD_ODOMETRY_OF_SCENE,
+                              input->name, job->base.scene->generation, &job->estimate,
+                              err));
+    VXD_TRY(vxd_estimate_run(queue, &job->estimate, err));
+    VXD_TRY(vxd_estimate_place(request->decoder, &job->estimate, job->cloud, err));
+    job->reply->status = (Voxeld__V1__OdometryStatus)result->status;
+    job->reply->reason = (Voxeld__V1__OdometryReason)result->reason;
+    job->reply->t_map_sensor =
+        vxd_volume_new_pose(request->decoder, &result->T_map_sensor, err);
+    if (job->reply->t_map_sensor == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    *is_lost = result->status == VXD_ODOMETRY_LOST;
+    job->reply->change->version = job->base.state.version;
+    request->output = &job->reply->base;
+out:
+    return status;
+}
+
+static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queue,
+                             struct vxd_err *err)
+{
+    const Voxeld__V1__SceneIntegrateRequest *input =
+        (const Voxeld__V1__SceneIntegrateRequest *)request->input;
+    struct integrate_job *job = request->state;
+    bool is_lost;
     enum vxd_status status;
 
     VXD_TRY(new_reply(request, err));
@@ -594,24 +652,90 @@ enum vxd_status vxd_scene_integrate_submit(struct vxd_request *request,
     VXD_TRY(vxd_scene_check_version(&job->base, input->if_version, err));
     VXD_TRY(vxd_scene_rule_check(&job->rule, job->base.scene, err));
     VXD_TRY(check_carve(job->base.scene, input->carve, err));
+    VXD_TRY(locate(request, queue, &is_lost, err));
+    if (is_lost) {
+        return VXD_OK;
+    }
     VXD_TRY(choose_base(job, err));
     VXD_TRY(decode(request, queue, err));
     VXD_TRY(choose_materials(request, queue, err));
-    job->reply->decode_ms = lap_ms(&since_ns);
-    VXD_TRY(cast(request, queue, err));
-    job->reply->carve_ms = lap_ms(&since_ns);
-    VXD_TRY(vxd_scene_keep_scans(request, queue, job->scans, job->records,
-                                 2 * job->n_sources, &job->base.commit.entry, err));
-    job->base.commit.entry.erases = erases(request);
-    VXD_TRY(vxd_scene_apply(
-        request, queue,
-        vxd_scene_fuses(job->base.scene) ? VXD_RECORD_FUSE : VXD_RECORD_INTEGRATE,
-        job->ops, make_ops(job, input, erases(request)), &job->result, err));
-    job->reply->n_relabelled = job->result.n_changed;
-    job->reply->edit_ms = lap_ms(&since_ns);
-    request->output = &job->reply->base;
+    job->step = CAST;
 out:
     return status;
+}
+
+static enum vxd_status edit(struct vxd_request *request, struct vxd_queue *queue,
+                            struct vxd_err *err)
+{
+    const Voxeld__V1__SceneIntegrateRequest *input =
+        (const Voxeld__V1__SceneIntegrateRequest *)request->input;
+    struct integrate_job *job = request->state;
+    enum vxd_record_kind kind =
+        vxd_scene_fuses(job->base.scene) ? VXD_RECORD_FUSE : VXD_RECORD_INTEGRATE;
+    enum vxd_status status =
+        vxd_scene_keep_scans(request, queue, job->scans, job->records, 2 * job->n_sources,
+                             &job->base.commit.entry, err);
+
+    if (status != VXD_OK) {
+        return status;
+    }
+    job->base.commit.entry.erases = erases(request);
+    status = vxd_scene_apply(request, queue, kind, job->ops,
+                             make_ops(job, input, erases(request)), &job->result, err);
+    job->reply->n_relabelled = job->result.n_changed;
+    request->output = &job->reply->base;
+    return status;
+}
+
+enum vxd_status vxd_scene_integrate_submit(struct vxd_request *request,
+                                           struct vxd_queue *queue, struct vxd_err *err)
+{
+    struct integrate_job *job = request->state;
+    int64_t since_ns = vxd_clock_ns();
+    enum vxd_status status = VXD_OK;
+
+    switch (job->step) {
+    case DECODE:
+        VXD_TRY(begin(request, queue, err));
+        job->reply->decode_ms = lap_ms(&since_ns);
+        request->more = job->step == CAST; /* unless the scan is lost */
+        break;
+    case CAST:
+        VXD_TRY(cast(request, queue, err));
+        job->reply->carve_ms += lap_ms(&since_ns);
+        request->more = true;
+        break;
+    case EDIT:
+        VXD_TRY(edit(request, queue, err));
+        job->reply->edit_ms = lap_ms(&since_ns);
+        break;
+    }
+out:
+    return status;
+}
+
+/* Keeps where the scan's sensor was, for those who look at the scene. */
+static void note_sensor(const struct integrate_job *job)
+{
+    const Voxeld__V1__Pose *pose = job->cloud->t_map_sensor;
+    struct vxd_scene_sensor sensor = {
+        .stamp_ns = job->cloud->stamp_ns > 0 ? job->cloud->stamp_ns : vxd_clock_unix_ns(),
+        .turn = {0, 0, 0, 1}};
+
+    if (pose != NULL && pose->translation != NULL) {
+        sensor.place[0] = pose->translation->x;
+        sensor.place[1] = pose->translation->y;
+        sensor.place[2] = pose->translation->z;
+    }
+    if (pose != NULL && pose->rotation != NULL &&
+        (pose->rotation->x != 0 || pose->rotation->y != 0 || pose->rotation->z != 0 ||
+         pose->rotation->w != 0)) {
+        sensor.turn[0] = pose->rotation->x;
+        sensor.turn[1] = pose->rotation->y;
+        sensor.turn[2] = pose->rotation->z;
+        sensor.turn[3] = pose->rotation->w;
+    }
+    vxd_scene_set_sensor(job->base.scene, &sensor);
 }
 
 enum vxd_status vxd_scene_integrate_finish(struct vxd_request *request,
@@ -622,9 +746,14 @@ enum vxd_status vxd_scene_integrate_finish(struct vxd_request *request,
 
     (void)queue;
     (void)err;
+    if (job->estimates && job->estimate.result.status == VXD_ODOMETRY_LOST) {
+        job->reply->engine_ms = (double)request->engine_ns / 1e6;
+        return VXD_OK; /* there is no change to publish */
+    }
     if (job->cloud->stamp_ns > log_odds->newest_ns) {
         log_odds->newest_ns = job->cloud->stamp_ns; /* decays by time go up to here */
     }
+    note_sensor(job);
     vxd_scene_publish(request, &job->result, VXD_SCENE_INTEGRATED, 0, job->reply->change);
     job->reply->engine_ms = (double)request->engine_ns / 1e6;
     if (job->network.message != NULL) {
@@ -640,6 +769,7 @@ void vxd_scene_integrate_release(struct vxd_request *request, struct vxd_queue *
 {
     struct integrate_job *job = request->state;
 
+    vxd_estimate_release(request, queue, &job->estimate);
     vxd_clouds_free(&job->clouds, queue);
     for (size_t i = 0; job->scans != NULL && i < 2 * job->n_sources; i++) {
         vxd_svdag_voxel_list_free(queue, &job->scans[i].hits);

@@ -5,9 +5,14 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "server/service/existing/existing.h"
 #include "server/service/service.h"
 #include "server/service/integrate/integrate.h"
 #include "server/service/scene/scene.h"
+
+enum {
+    MAX_EARLY_LOOKS = 1 << 16 /* names compared while the list of scenes is locked */
+};
 
 static enum vxd_status fail_entry(struct vxd_err *err, size_t i, const char *member,
                                   const char *what)
@@ -83,6 +88,21 @@ static int32_t find_label(const struct vxd_model_output *output, const char *nam
     return -1;
 }
 
+static enum vxd_status fail_label(const struct vxd_model_output *output, size_t i,
+                                  const char *name, struct vxd_err *err)
+{
+    struct vxd_missing missing = {.closest.word = name};
+    char known[160];
+    char what[240];
+
+    for (int k = 0; k < output->n_labels; k++) {
+        vxd_missing_offer(&missing, output->label_names[k]);
+    }
+    (void)snprintf(what, sizeof what, "\"%.40s\" is no label of the network%s", name,
+                   vxd_missing_text(&missing, "names of labels", known, sizeof known));
+    return fail_entry(err, i, "label_name", what);
+}
+
 static enum vxd_status bind_entry(const struct vxd_model_output *output, size_t i,
                                   struct vxd_scene_label *entry, struct vxd_err *err)
 {
@@ -91,11 +111,7 @@ static enum vxd_status bind_entry(const struct vxd_model_output *output, size_t 
     if (entry->label_name[0] != '\0') {
         entry->label = find_label(output, entry->label_name);
         if (entry->label < 0) {
-            (void)snprintf(what, sizeof what,
-                           "\"%.63s\" is none of the %d names that the network gives its "
-                           "labels",
-                           entry->label_name, output->n_labels);
-            return fail_entry(err, i, "label_name", what);
+            return fail_label(output, i, entry->label_name, err);
         }
         entry->label_name = "";
     }
@@ -110,10 +126,18 @@ static enum vxd_status bind_entry(const struct vxd_model_output *output, size_t 
     return VXD_OK;
 }
 
+/* Returns the row of the table that a label has. */
+static size_t row_of(const struct vxd_scene_network *network, int32_t label)
+{
+    return (size_t)(label >= 0 && label < network->n_labels ? label : network->n_labels);
+}
+
 enum vxd_status vxd_scene_labels_bind(struct vxd_scene_network *network,
                                       const struct vxd_model_output *output,
                                       struct vxd_err *err)
 {
+    bool seen[VXD_SCENE_MAX_LABELS + 1] = {false};
+
     if (output->n_channels > VXD_SCENE_MAX_LABELS) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "network",
                         "has %d labels, at most %d are possible", output->n_channels,
@@ -123,12 +147,36 @@ enum vxd_status vxd_scene_labels_bind(struct vxd_scene_network *network,
     network->fill_label = output->fill_label;
     for (size_t i = 0; i < network->n_entries; i++) {
         enum vxd_status status = bind_entry(output, i, &network->entries[i], err);
+        size_t row;
 
         if (status != VXD_OK) {
             return status;
         }
+        row = row_of(network, network->entries[i].label);
+        if (seen[row]) {
+            return fail_entry(err, i, "label", "stands here for the second time");
+        }
+        seen[row] = true;
     }
     return VXD_OK;
+}
+
+static enum vxd_status fail_material(const struct vxd_scene_spec *spec, size_t i,
+                                     const char *name, struct vxd_err *err)
+{
+    struct vxd_missing missing = {.closest.word = name};
+    char known[160];
+    char what[240];
+
+    for (size_t k = 0; k < spec->n_palette; k++) {
+        if (spec->palette[k].name[0] != '\0') {
+            vxd_missing_offer(&missing, spec->palette[k].name);
+        }
+    }
+    (void)snprintf(what, sizeof what, "\"%.40s\" is no name of the scene's palette%s",
+                   name,
+                   vxd_missing_text(&missing, "named materials", known, sizeof known));
+    return fail_entry(err, i, "material_name", what);
 }
 
 static enum vxd_status find_material(const struct vxd_scene_spec *spec,
@@ -145,39 +193,67 @@ static enum vxd_status find_material(const struct vxd_scene_spec *spec,
                 return VXD_OK;
             }
         }
-        (void)snprintf(what, sizeof what, "\"%.63s\" is no name of the scene's palette",
-                       entry->material_name);
-        return fail_entry(err, i, "material_name", what);
+        return fail_material(spec, i, entry->material_name, err);
     }
     if (entry->material >= (int32_t)n_materials) {
         (void)snprintf(what, sizeof what,
-                       "is %" PRId32 ", the scene's materials are 0 to %u",
-                       entry->material, n_materials - 1);
+                       "is %" PRId32 ", the scene's materials are 0 to %u%s",
+                       entry->material, n_materials - 1,
+                       n_materials == 1 ? ": make it with material_bits 8" : "");
         return fail_entry(err, i, "material", what);
     }
     *out = entry->material;
     return VXD_OK;
 }
 
-/* Returns the row of the table that a label has. */
-static size_t row_of(const struct vxd_scene_network *network, int32_t label)
+/* Without label_to_material, label i takes material i. */
+static enum vxd_status check_numbers(const struct vxd_scene_network *network,
+                                     const struct vxd_scene_spec *spec,
+                                     struct vxd_err *err)
 {
-    return (size_t)(label >= 0 && label < network->n_labels ? label : network->n_labels);
+    uint32_t n_materials = vxd_svdag_n_materials(&spec->format);
+
+    return (uint32_t)network->n_labels <= n_materials
+               ? VXD_OK
+               : vxd_fail(err, VXD_INVALID_ARGUMENT, "label_to_material",
+                          "is empty, and the network's %" PRId32
+                          " labels are more than the scene's %u materials: say which "
+                          "material each takes",
+                          network->n_labels, n_materials);
+}
+
+enum vxd_status vxd_scene_labels_check_materials(const struct vxd_scene_network *network,
+                                                 const struct vxd_scene_spec *spec,
+                                                 struct vxd_err *err)
+{
+    int32_t ignored;
+
+    if (network->n_entries == 0) {
+        return check_numbers(network, spec, err);
+    }
+    if (network->n_entries * (spec->n_palette + 1) > MAX_EARLY_LOOKS) {
+        return VXD_OK;
+    }
+    for (size_t i = 0; i < network->n_entries; i++) {
+        enum vxd_status status =
+            find_material(spec, &network->entries[i], i, &ignored, err);
+
+        if (status != VXD_OK) {
+            return status;
+        }
+    }
+    return VXD_OK;
 }
 
 static enum vxd_status fill_table(const struct vxd_scene_network *network,
                                   const struct vxd_scene_spec *spec, int32_t *table,
-                                  bool *seen, struct vxd_err *err)
+                                  struct vxd_err *err)
 {
     for (size_t i = 0; i < network->n_entries; i++) {
         size_t row = row_of(network, network->entries[i].label);
-        enum vxd_status status;
+        enum vxd_status status =
+            find_material(spec, &network->entries[i], i, &table[row], err);
 
-        if (seen[row]) {
-            return fail_entry(err, i, "label", "stands here for the second time");
-        }
-        seen[row] = true;
-        status = find_material(spec, &network->entries[i], i, &table[row], err);
         if (status != VXD_OK) {
             return status;
         }
@@ -191,30 +267,20 @@ enum vxd_status vxd_scene_labels_table(struct vxd_request *request,
                                        const int32_t **out, struct vxd_err *err)
 {
     size_t n = (size_t)network->n_labels + 1;
-    uint32_t n_materials = vxd_svdag_n_materials(&spec->format);
     int32_t *table;
     void *block;
-    void *seen;
     enum vxd_status status;
 
     VXD_TRY(vxd_scene_take_host(request, n, sizeof *table, &block, err));
-    VXD_TRY(vxd_scene_take_host(request, n, sizeof(bool), &seen, err));
     table = block;
-    memset(seen, 0, n * sizeof(bool));
     for (size_t i = 0; i < n; i++) {
         table[i] = VXD_SCENE_NO_MATERIAL;
     }
     *out = table;
     if (network->n_entries > 0) {
-        return fill_table(network, spec, table, seen, err);
+        return fill_table(network, spec, table, err);
     }
-    if ((uint32_t)network->n_labels > n_materials) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "label_to_material",
-                         "is empty, and the network's %" PRId32
-                         " labels are more than the scene's %u materials: say which "
-                         "material each takes",
-                         network->n_labels, n_materials));
-    }
+    VXD_TRY(check_numbers(network, spec, err));
     for (int32_t i = 0; i < network->n_labels; i++) {
         table[i] = i;
     }

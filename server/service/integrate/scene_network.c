@@ -81,6 +81,33 @@ static enum vxd_status new_input(struct vxd_request *prerequisite,
     return VXD_OK;
 }
 
+struct looked_at {
+    const struct vxd_scene_network *network;
+    struct vxd_err *err;
+    enum vxd_status status;
+};
+
+static void look_at(void *user, const struct vxd_scene_spec *spec)
+{
+    struct looked_at *looked_at = user;
+
+    looked_at->status =
+        vxd_scene_labels_check_materials(looked_at->network, spec, looked_at->err);
+}
+
+/* What a scene that exists does not have is refused before the network runs. One that is missing may
+ * be made by a request that is still in the queue. */
+static enum vxd_status check_materials(struct vxd_request *request,
+                                       const struct vxd_scene_network *network,
+                                       struct vxd_err *err)
+{
+    struct looked_at looked_at = {.network = network, .err = err, .status = VXD_OK};
+
+    (void)vxd_scenes_look(request->server->scenes, network->message->name, look_at,
+                          &looked_at);
+    return looked_at.status;
+}
+
 enum vxd_status vxd_scene_network_run(struct vxd_request *request,
                                       struct vxd_scene_network *network,
                                       struct vxd_err *err)
@@ -101,6 +128,7 @@ enum vxd_status vxd_scene_network_run(struct vxd_request *request,
     VXD_TRY(vxd_infer_choose_labels(job, network->message->output, &index, err));
     VXD_TRY(vxd_scene_labels_bind(network, vxd_model_output(job->network->model, index),
                                   err));
+    VXD_TRY(check_materials(request, network, err));
     return vxd_request_submit_prerequisite(prerequisite, err);
 out:
     if (prerequisite != NULL) {
@@ -123,6 +151,10 @@ enum vxd_status vxd_scene_network_take(struct vxd_request *request,
 
     if (reply->items[0]->code == VOXELD__V1__CODE__RESOURCE_EXHAUSTED) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "cloud", "%s",
+                        reply->items[0]->message);
+    }
+    if (reply->items[0]->code == VOXELD__V1__CODE__DATA_LOSS) {
+        return vxd_fail(err, VXD_FAILED_PRECONDITION, "network", "%s",
                         reply->items[0]->message);
     }
     if (labels == NULL || labels->data.len != n_bytes) {

@@ -5,6 +5,7 @@
 #include "server/instance/instance.h"
 #include "server/registry/registry.h"
 #include "server/service/map/map.h"
+#include "server/service/existing/existing.h"
 #include "server/service/service.h"
 
 enum {
@@ -81,14 +82,52 @@ out:
     return status;
 }
 
-static bool is_equal(const struct vxd_map *map, const struct create_job *job)
+static void compare_specs(const struct vxd_map_spec *has,
+                          const struct vxd_map_spec *wished,
+                          struct vxd_differing *differing)
 {
-    return vxd_map_spec_equal(&map->spec, &job->spec) &&
-           map->terms.max_bytes == job->terms.max_bytes &&
-           map->terms.ttl_ns == job->terms.ttl_ns &&
-           map->terms.durable == job->terms.durable &&
-           map->terms.fsync == job->terms.fsync &&
-           map->terms.journal_max_bytes == job->terms.journal_max_bytes;
+    static const char *const axes[2][3] = {
+        {"lattice.size.x", "lattice.size.y", "lattice.size.z"},
+        {"lattice.origin.x", "lattice.origin.y", "lattice.origin.z"}};
+
+    vxd_differing_other(differing, "key_dtype",
+                        has->engine.key_dtype != wished->engine.key_dtype);
+    vxd_differing_number(differing, "key_components", has->engine.n_components,
+                         wished->engine.n_components);
+    vxd_differing_number(differing, "values' arrays", has->engine.n_values,
+                         wished->engine.n_values);
+    vxd_differing_flag(differing, "lattice", has->has_lattice, wished->has_lattice);
+    for (int i = 0; i < 3 && has->has_lattice && wished->has_lattice; i++) {
+        vxd_differing_number(differing, axes[0][i], has->size_m[i], wished->size_m[i]);
+        vxd_differing_number(differing, axes[1][i], has->origin_m[i],
+                             wished->origin_m[i]);
+    }
+    /* Names and types of arrays, or the frame. */
+    vxd_differing_other(differing, "values",
+                        differing->n == 0 && !vxd_map_spec_equal(has, wished));
+}
+
+/* errors  ALREADY_EXISTS  says which parameters of the map are others */
+static enum vxd_status check_equal(const struct vxd_map *map,
+                                   const struct create_job *job, struct vxd_err *err)
+{
+    const struct vxd_map_terms *has = &map->terms;
+    const struct vxd_map_terms *wished = &job->terms;
+    struct vxd_differing differing = {.n = 0};
+
+    compare_specs(&map->spec, &job->spec, &differing);
+    vxd_differing_number(&differing, "max_bytes", (double)has->max_bytes,
+                         (double)wished->max_bytes);
+    vxd_differing_number(&differing, "ttl_s", (double)has->ttl_ns / 1e9,
+                         (double)wished->ttl_ns / 1e9);
+    vxd_differing_flag(&differing, "durability", has->durable, wished->durable);
+    if (has->durable && wished->durable) {
+        vxd_differing_other(&differing, "durability.fsync", has->fsync != wished->fsync);
+        vxd_differing_number(&differing, "journal_max_bytes",
+                             (double)has->journal_max_bytes,
+                             (double)wished->journal_max_bytes);
+    }
+    return vxd_differing_check(&differing, "map", has->name, err);
 }
 
 enum vxd_status vxd_map_create_submit(struct vxd_request *request,
@@ -109,11 +148,8 @@ enum vxd_status vxd_map_create_submit(struct vxd_request *request,
         vxd_map_hold(map);
         VXD_TRY(vxd_map_check_visible(maps, map, err));
     }
-    if (map != NULL && !is_equal(map, job)) {
-        VXD_TRY(vxd_fail(err, VXD_ALREADY_EXISTS, "name",
-                         "the map \"%s\" exists with another spec, lattice, max_bytes, "
-                         "ttl_s or durability",
-                         job->terms.name));
+    if (map != NULL) {
+        VXD_TRY(check_equal(map, job, err));
     }
     job->reply->existed = map != NULL;
     if (map == NULL) {
@@ -298,8 +334,7 @@ enum vxd_status vxd_map_get_submit(struct vxd_request *request, struct vxd_queue
         return VXD_RESOURCE_EXHAUSTED;
     }
     if (map == NULL) {
-        return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no map \"%s\"",
-                        input->name);
+        return vxd_missing_map(request, "name", input->name, err);
     }
     if (map->terms.durable) {
         job->map = map; /* this does not count as a use of the map */

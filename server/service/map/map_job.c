@@ -4,6 +4,7 @@
 
 #include "server/instance/instance.h"
 #include "server/service/map/map.h"
+#include "server/service/existing/existing.h"
 #include "server/service/service.h"
 
 /* For methods that always change something. */
@@ -28,7 +29,7 @@ enum vxd_status vxd_map_open(struct vxd_request *request, const char *name,
 
     job->map = vxd_maps_find(request->server->maps, name);
     if (job->map == NULL) {
-        return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no map \"%s\"", name);
+        return vxd_missing_map(request, "name", name, err);
     }
     vxd_map_hold(job->map);
     return vxd_map_check_visible(request->server->maps, job->map, err);

@@ -4,6 +4,7 @@
  * three need no lane. */
 #include "server/observe/log/log.h"
 #include "server/instance/instance.h"
+#include "server/service/existing/existing.h"
 #include "server/service/network/network.h"
 #include "server/service/service.h"
 
@@ -26,7 +27,7 @@ static enum vxd_status read_precision(Voxeld__V1__NetworkPrecision precision, in
 {
     switch ((int)precision) {
     case VOXELD__V1__NETWORK_PRECISION__NETWORK_PRECISION_UNSPECIFIED:
-        *out = VXD_NETWORK_ANY_PRECISION;
+        *out = VXD_MODEL_ITS_PRECISION;
         return VXD_OK;
     case VOXELD__V1__NETWORK_PRECISION__FP32:
         *out = VXD_NET_FP32;
@@ -40,9 +41,14 @@ static enum vxd_status read_precision(Voxeld__V1__NetworkPrecision precision, in
     case VOXELD__V1__NETWORK_PRECISION__BF16:
         *out = VXD_NET_BF16;
         return VXD_OK;
+    case VOXELD__V1__NETWORK_PRECISION__NETWORK_PRECISION_AUTO:
+        *out = VXD_MODEL_AUTO_PRECISION;
+        return VXD_OK;
     default:
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "precision",
-                        "is %d; known: FP32, TF32, FP16, BF16", (int)precision);
+                        "is %d; known: FP32, TF32, FP16, BF16, "
+                        "NETWORK_PRECISION_AUTO",
+                        (int)precision);
     }
 }
 
@@ -97,6 +103,7 @@ enum vxd_status vxd_network_load_finish(struct vxd_request *request,
     (void)queue;
     (void)err;
     job->reply->replaced = vxd_networks_publish(request->server->networks, job->network);
+    vxd_networks_keep(request->server->networks);
     vxd_log(VXD_LOG_INFO, "network loaded", "network",
             vxd_model_name(job->network->model), "digest",
             vxd_model_digest(job->network->model), "by", request->principal.name);
@@ -136,10 +143,10 @@ enum vxd_status vxd_network_unload_submit(struct vxd_request *request,
     (void)queue;
     reply->existed = vxd_networks_remove(request->server->networks, input->name);
     if (!reply->existed && !input->missing_ok) {
-        return vxd_fail(err, VXD_NOT_FOUND, "name", "no network \"%s\" is loaded",
-                        input->name);
+        return vxd_missing_network(request, "name", input->name, err);
     }
     if (reply->existed) {
+        vxd_networks_keep(request->server->networks);
         vxd_log(VXD_LOG_INFO, "network unloaded", "network", input->name, "by",
                 request->principal.name);
     }
@@ -245,8 +252,7 @@ enum vxd_status vxd_network_get_check(struct vxd_request *request, struct vxd_er
     VXD_TRY(vxd_network_check_name(input->name, "name", err));
     network = vxd_networks_find(request->server->networks, input->name);
     if (network == NULL) {
-        VXD_TRY(vxd_fail(err, VXD_NOT_FOUND, "name", "no network \"%s\" is loaded",
-                         input->name));
+        VXD_TRY(vxd_missing_network(request, "name", input->name, err));
     }
     VXD_TRY(vxd_network_new_info(request, network, true, &reply->network, err));
     request->output = &reply->base;

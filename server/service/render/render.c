@@ -125,13 +125,18 @@ static enum vxd_status begin_drawing(struct vxd_request *request, struct vxd_que
     VXD_TRY(check_time(request, err));
     VXD_TRY(take_palette(request, err));
     vxd_render_set_camera(job, input);
-    status = vxd_render_plan_create(queue, &job->picture, &job->plan, err);
+    if (job->picture.mode == VXD_RENDER_AGE) {
+        VXD_TRY(vxd_render_open_versions(request, queue, err));
+    }
+    VXD_TRY(vxd_render_set_materials(request, err));
+    status = vxd_render_plan_create(queue, &job->picture, &job->layer.plan, err);
     if (status != VXD_OK) {
         rename_field(err);
         return status;
     }
     VXD_TRY(vxd_scene_reserve_output(request, queue, n_pixels, sizeof(uint32_t),
-                                     &job->pixels, err));
+                                     &job->layer.pixels, err));
+    VXD_TRY(vxd_render_open_others(request, queue, err));
     job->step = VXD_RENDER_DRAW;
 out:
     return status;
@@ -170,24 +175,65 @@ static struct vxd_render_rect next_part(const struct vxd_request *request,
     return part;
 }
 
-static enum vxd_status draw(struct vxd_request *request, struct vxd_queue *queue,
-                            struct vxd_err *err)
+/* Queues the copies of all that was drawn. */
+static enum vxd_status fetch(struct vxd_request *request, struct vxd_queue *queue,
+                             struct vxd_err *err)
+{
+    struct vxd_render_job *job = request->state;
+    enum vxd_status status = VXD_OK;
+
+    for (size_t i = 0; i <= job->n_others; i++) {
+        const struct vxd_scene_state *state;
+        struct vxd_render_layer *layer = vxd_render_layer_of(job, i, &state);
+
+        VXD_TRY(vxd_scene_fetch_output(request, queue, &layer->pixels, err));
+        VXD_TRY(vxd_scene_fetch_output(request, queue, &layer->depths, err));
+    }
+out:
+    return status;
+}
+
+/* What follows once the first scene's pixels are those of all. */
+static void begin_encoding(struct vxd_request *request)
 {
     const Voxeld__V1__SceneRenderRequest *input =
         (const Voxeld__V1__SceneRenderRequest *)request->input;
     struct vxd_render_job *job = request->state;
+
+    job->step = input->encode == VOXELD__V1__RENDER_ENCODE__RENDER_PNG ? VXD_RENDER_ENCODE
+                                                                       : VXD_RENDER_DONE;
+    request->more = job->step != VXD_RENDER_DONE;
+}
+
+static enum vxd_status draw(struct vxd_request *request, struct vxd_queue *queue,
+                            struct vxd_err *err)
+{
+    struct vxd_render_job *job = request->state;
     struct vxd_render_rect part = next_part(request, job);
+    const struct vxd_scene_state *state;
+    struct vxd_render_layer *layer =
+        vxd_render_layer_of(job, job->n_layers_drawn, &state);
     enum vxd_status status;
 
-    VXD_TRY(vxd_render_draw(queue, job->plan, job->base.state.svdag, job->base.state.root,
-                            &part, job->pixels.device, err));
-    request->more = job->y < job->picture.height;
-    if (!request->more) {
-        VXD_TRY(vxd_scene_fetch_output(request, queue, &job->pixels, err));
-        job->step = input->encode == VOXELD__V1__RENDER_ENCODE__RENDER_PNG
-                        ? VXD_RENDER_ENCODE
-                        : VXD_RENDER_DONE;
-        request->more = job->step != VXD_RENDER_DONE;
+    VXD_TRY(vxd_render_draw(queue, layer->plan, state->svdag, state->root, &part,
+                            layer->pixels.device, err));
+    if (layer->depth_plan != NULL) {
+        VXD_TRY(vxd_render_draw(queue, layer->depth_plan, state->svdag, state->root,
+                                &part, layer->depths.device, err));
+    }
+    request->more = true;
+    if (job->y < job->picture.height) {
+        return VXD_OK;
+    }
+    job->n_layers_drawn++;
+    job->x = 0;
+    job->y = 0;
+    if (job->n_layers_drawn > job->n_others) {
+        VXD_TRY(fetch(request, queue, err));
+        job->step = VXD_RENDER_MERGE;
+        if (job->n_others == 0) {
+            begin_encoding(request);
+        }
     }
 out:
     return status;
@@ -216,7 +262,10 @@ enum vxd_status vxd_scene_render_submit(struct vxd_request *request,
         vxd_scene_free_blocks(request, queue);
         VXD_TRY(begin_drawing(request, queue, err));
     }
-    if (job->step == VXD_RENDER_ENCODE) {
+    if (job->step == VXD_RENDER_MERGE) {
+        vxd_render_merge_others(job);
+        begin_encoding(request);
+    } else if (job->step == VXD_RENDER_ENCODE) {
         VXD_TRY(vxd_render_encode_band(request, err));
         request->more = job->step != VXD_RENDER_DONE;
     } else {
@@ -243,8 +292,11 @@ void vxd_scene_render_release(struct vxd_request *request, struct vxd_queue *que
 {
     struct vxd_render_job *job = request->state;
 
-    vxd_render_plan_destroy(queue, job->plan);
-    job->plan = NULL;
+    vxd_render_plan_destroy(queue, job->layer.plan);
+    vxd_render_plan_destroy(queue, job->layer.depth_plan);
+    job->layer.plan = NULL;
+    job->layer.depth_plan = NULL;
+    vxd_render_release_others(request, queue);
     vxd_png_destroy(job->png);
     job->png = NULL;
     free(job->file);

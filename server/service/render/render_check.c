@@ -27,7 +27,9 @@ static const enum vxd_render_mode modes[] = {
     [VOXELD__V1__RENDER_MODE__RENDER_NORMAL] = VXD_RENDER_NORMAL,
     [VOXELD__V1__RENDER_MODE__RENDER_MATERIAL] = VXD_RENDER_MATERIAL,
     [VOXELD__V1__RENDER_MODE__RENDER_AO] = VXD_RENDER_AO,
-    [VOXELD__V1__RENDER_MODE__RENDER_PATH] = VXD_RENDER_PATH};
+    [VOXELD__V1__RENDER_MODE__RENDER_PATH] = VXD_RENDER_PATH,
+    [VOXELD__V1__RENDER_MODE__RENDER_AGE] = VXD_RENDER_AGE,
+    [VOXELD__V1__RENDER_MODE__RENDER_LABEL] = VXD_RENDER_LABEL};
 
 bool vxd_render_needs_bounds(const Voxeld__V1__SceneRenderRequest *input)
 {
@@ -140,7 +142,8 @@ static enum vxd_status check_choices(const Voxeld__V1__SceneRenderRequest *input
                          err));
     VXD_TRY(check_choice((int)input->mode, VXD_RENDER_N_MODES, "mode",
                          "RENDER_COLOUR, RENDER_HEIGHT, RENDER_DEPTH, RENDER_NORMAL, "
-                         "RENDER_MATERIAL, RENDER_AO, RENDER_PATH",
+                         "RENDER_MATERIAL, RENDER_AO, RENDER_PATH, RENDER_AGE, "
+                         "RENDER_LABEL",
                          err));
     VXD_TRY(check_choice((int)input->encode, 3, "encode",
                          "RENDER_TENSOR, RENDER_PNG, RENDER_JPEG", err));
@@ -277,13 +280,16 @@ enum vxd_status vxd_scene_render_check(struct vxd_request *request, struct vxd_e
     VXD_TRY(check_choices(input, err));
     VXD_TRY(check_vectors(input, err));
     VXD_TRY(check_numbers(input, err));
+    VXD_TRY(vxd_render_check_materials(input, err));
+    VXD_TRY(vxd_render_check_others(input, err));
     VXD_TRY(read_size(request, input, err));
     read_picture(input, &job->picture);
     VXD_TRY(check_rays(&job->picture, err));
     n_pixels = (uint64_t)job->picture.width * job->picture.height;
-    job->n_rays = n_pixels * vxd_render_rays_of_pixel(&job->picture);
+    job->n_rays =
+        n_pixels * vxd_render_rays_of_pixel(&job->picture) * (1 + input->n_others);
     request->bulk = job->n_rays > request->server->config.bulk_points;
-    request->cost_bytes = n_pixels * PIXEL_BYTES;
+    request->cost_bytes = n_pixels * PIXEL_BYTES * (1 + 2 * input->n_others);
 out:
     return status;
 }

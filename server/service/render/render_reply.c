@@ -45,7 +45,7 @@ static enum vxd_status take_bytes(struct vxd_request *request, uint8_t **out,
     enum vxd_status status;
 
     VXD_TRY(vxd_scene_take_host(request, n_pixels(job), CHANNELS, &block, err));
-    put_bytes(job->pixels.bytes, n_pixels(job), 1, 0, block);
+    put_bytes(job->layer.pixels.bytes, n_pixels(job), 1, 0, block);
     *out = block;
 out:
     return status;
@@ -102,7 +102,7 @@ enum vxd_status vxd_render_encode_band(struct vxd_request *request, struct vxd_e
     uint32_t left = job->picture.height - job->n_encoded;
     uint32_t n_rows = count_band_rows(job);
     const uint32_t *pixels =
-        (const uint32_t *)job->pixels.bytes + (size_t)job->n_encoded * width;
+        (const uint32_t *)job->layer.pixels.bytes + (size_t)job->n_encoded * width;
     enum vxd_status status;
 
     if (job->png == NULL) {
@@ -140,7 +140,7 @@ static enum vxd_status show_pixels(struct vxd_request *request,
     if (has_halves(job)) {
         return vxd_scene_show(
             request, job->picture.mode == VXD_RENDER_DEPTH ? VXD_FLOAT32 : VXD_INT32,
-            n_pixels(job), 0, job->pixels.bytes, &reply->pixels, err);
+            n_pixels(job), 0, job->layer.pixels.bytes, &reply->pixels, err);
     }
     VXD_TRY(take_bytes(request, &bytes, err));
     status = vxd_scene_show(request, is_normal ? VXD_INT8 : VXD_UINT8, n_pixels(job),

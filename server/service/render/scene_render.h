@@ -15,8 +15,23 @@ enum vxd_render_step {
     VXD_RENDER_OPEN,
     VXD_RENDER_BOUND, /* cells of the box were exported */
     VXD_RENDER_DRAW,
+    VXD_RENDER_MERGE,  /* several scenes */
     VXD_RENDER_ENCODE, /* bands of a PNG */
     VXD_RENDER_DONE
+};
+
+enum {
+    VXD_RENDER_MOST_OTHERS = 7 /* scenes beside the first one */
+};
+
+struct vxd_render_other; /* render_others.c */
+
+/* What is drawn of one scene. */
+struct vxd_render_layer {
+    struct vxd_render_plan *plan;
+    struct vxd_scene_output pixels;
+    struct vxd_render_plan *depth_plan; /* NULL: no depths, or the pixels are */
+    struct vxd_scene_output depths;
 };
 
 struct vxd_render_job {
@@ -32,10 +47,12 @@ struct vxd_render_job {
     struct vxd_scene_output n_cells;
     bool is_empty;
 
-    struct vxd_render_plan *plan;
+    struct vxd_render_layer layer;
+    struct vxd_render_other *others; /* n_others further scenes */
+    size_t n_others;
+    size_t n_layers_drawn;
     uint64_t n_rays;
     uint32_t x, y; /* the next part's corner */
-    struct vxd_scene_output pixels;
     struct vxd_png_writer *png;
     void *band;         /* host: samples of its next rows */
     uint32_t n_encoded; /* rows */
@@ -58,6 +75,46 @@ bool vxd_render_narrow_bounds(struct vxd_render_job *job);
 /* Completes the picture: the camera and lengths in voxels, with what the message left to us. */
 void vxd_render_set_camera(struct vxd_render_job *job,
                            const Voxeld__V1__SceneRenderRequest *input);
+
+/* --- render_materials.c ------------------------------------------------------------------ */
+
+/* Checks textures, regions and the clip box, as far as the message alone says.
+ * errors  INVALID_ARGUMENT */
+enum vxd_status vxd_render_check_materials(const Voxeld__V1__SceneRenderRequest *input,
+                                           struct vxd_err *err);
+
+/* Completes the picture with them, once the scene is open. A clip box without voxels makes it one of
+ * an empty scene.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_render_set_materials(struct vxd_request *request,
+                                         struct vxd_err *err);
+
+/* For AGE: pins the open version together with those before it, whose roots become the picture's.
+ * errors  NOT_FOUND, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_render_open_versions(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+
+/* Sets the picture's clip box to the voxels of a scene in a message's; NULL: none. False: there are
+ * none. */
+bool vxd_render_find_clip(const struct vxd_scene_spec *spec,
+                          const Voxeld__V1__RenderBox *box,
+                          struct vxd_render_picture *picture);
+
+/* --- render_others.c --------------------------------------------------------------------- */
+
+/* errors  INVALID_ARGUMENT */
+enum vxd_status vxd_render_check_others(const Voxeld__V1__SceneRenderRequest *input,
+                                        struct vxd_err *err);
+/* Opens the other scenes and makes their plans, once that of the first one is made.
+ * errors  NOT_FOUND, INVALID_ARGUMENT (the camera is too far from one), RESOURCE_EXHAUSTED */
+enum vxd_status vxd_render_open_others(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err);
+/* The layer of scene i, 0 = the first one, and the version that is drawn. */
+struct vxd_render_layer *vxd_render_layer_of(struct vxd_render_job *job, size_t i,
+                                             const struct vxd_scene_state **state);
+/* Puts the nearest scene of each pixel into the first one's pixels, when all were fetched. */
+void vxd_render_merge_others(struct vxd_render_job *job);
+void vxd_render_release_others(struct vxd_request *request, struct vxd_queue *queue);
 
 /* --- render_reply.c ---------------------------------------------------------------------- */
 

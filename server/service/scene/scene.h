@@ -16,6 +16,7 @@
 #include "server/request/request.h"
 #include "server/registry/scenes/scenes.h"
 #include "voxeld/v1/scene.pb-c.h"
+#include "voxeld/v1/scene_version.pb-c.h"
 
 /* What 2 GiB leave for the arrays beside all other fields. */
 #define VXD_SCENE_REPLY_BYTES ((size_t)INT32_MAX - ((size_t)1 << 20))
@@ -112,6 +113,13 @@ enum vxd_status vxd_scene_fetch_output(struct vxd_request *request,
                                        struct vxd_scene_output *output,
                                        struct vxd_err *err);
 
+/* scene_bounds.c: finds the box of the occupied voxels of the pinned version, which has some; half-open,
+ * voxels from the low corner. Blocking.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_scene_find_bounds(struct vxd_request *request,
+                                      struct vxd_queue *queue, int64_t low[3],
+                                      int64_t high[3], struct vxd_err *err);
+
 /* Makes a tensor of n rows that shows bytes which live as long as the job; with columns 0
  * it has one extent.
  * errors  RESOURCE_EXHAUSTED */
@@ -143,6 +151,10 @@ enum vxd_status vxd_scene_check_reply(size_t n, size_t row_bytes, struct vxd_err
  * last. */
 size_t vxd_scene_next_chunk(struct vxd_request *request, size_t n, size_t chunk_rows,
                             size_t *done);
+
+/* Makes a message of a version, whose texts the message shows. */
+void vxd_scene_show_version(struct vxd_scene_version *version,
+                            Voxeld__V1__SceneVersion *message);
 
 /* Frees the blocks before release does; nothing queued may use the host's. */
 void vxd_scene_free_blocks(struct vxd_request *request, struct vxd_queue *queue);

@@ -6,6 +6,7 @@
 #include "server/instance/instance.h"
 #include "server/registry/fields/registry_fields.h"
 #include "server/registry/registry.h"
+#include "server/service/existing/existing.h"
 #include "server/service/scene/scene.h"
 #include "server/service/service.h"
 
@@ -87,14 +88,64 @@ out:
     return status;
 }
 
-static bool are_terms_equal(const struct vxd_scene *scene,
-                            const struct vxd_scene_terms *terms)
+static void compare_specs(const struct vxd_scene_spec *has,
+                          const struct vxd_scene_spec *wished,
+                          struct vxd_differing *differing)
 {
-    return scene->terms.max_bytes == terms->max_bytes &&
-           scene->terms.keep_versions == terms->keep_versions &&
-           scene->terms.keep_seconds == terms->keep_seconds &&
-           scene->terms.durable == terms->durable && scene->terms.fsync == terms->fsync &&
-           scene->terms.journal_max_bytes == terms->journal_max_bytes;
+    static const char *const origin[3] = {"origin.x", "origin.y", "origin.z"};
+    size_t n_before;
+
+    vxd_differing_number(differing, "voxel_size_m", has->voxel_size_m,
+                         wished->voxel_size_m);
+    vxd_differing_number(differing, "depth", has->format.depth, wished->format.depth);
+    vxd_differing_number(differing, "material_bits", has->format.material_bits,
+                         wished->format.material_bits);
+    vxd_differing_flag(differing, "track_free", has->format.tracks_free,
+                       wished->format.tracks_free);
+    n_before = differing->n;
+    /* By default these follow from what was just compared. */
+    for (int i = 0; i < 3 && n_before == 0; i++) {
+        vxd_differing_number(differing, origin[i], has->origin_m[i], wished->origin_m[i]);
+    }
+    if (n_before == 0 && has->fusion != wished->fusion) {
+        vxd_differing_text(differing, "fusion",
+                           has->fusion == VXD_SCENE_LOG_ODDS ? "log-odds" : "last",
+                           wished->fusion == VXD_SCENE_LOG_ODDS ? "log-odds" : "last");
+    }
+    vxd_differing_text(differing, "frame_id", has->frame_id, wished->frame_id);
+    vxd_differing_number(differing, "palette's entries", (double)has->n_palette,
+                         (double)wished->n_palette);
+    /* Log-odds, or an entry of the palette. */
+    vxd_differing_other(differing,
+                        has->n_palette == wished->n_palette && has->n_palette > 0
+                            ? "palette"
+                            : "log_odds",
+                        differing->n == 0 && !vxd_scene_spec_equal(has, wished));
+}
+
+/* errors  ALREADY_EXISTS  says which parameters of the scene are others */
+static enum vxd_status check_equal(const struct vxd_scene *scene,
+                                   const struct create_job *job, struct vxd_err *err)
+{
+    const struct vxd_scene_terms *has = &scene->terms;
+    const struct vxd_scene_terms *wished = &job->terms;
+    struct vxd_differing differing = {.n = 0};
+
+    compare_specs(&scene->spec, &job->spec, &differing);
+    vxd_differing_number(&differing, "max_bytes", (double)has->max_bytes,
+                         (double)wished->max_bytes);
+    vxd_differing_number(&differing, "retention.versions", has->keep_versions,
+                         wished->keep_versions);
+    vxd_differing_number(&differing, "retention.seconds", (double)has->keep_seconds,
+                         (double)wished->keep_seconds);
+    vxd_differing_flag(&differing, "durability", has->durable, wished->durable);
+    if (has->durable && wished->durable) {
+        vxd_differing_other(&differing, "durability.fsync", has->fsync != wished->fsync);
+        vxd_differing_number(&differing, "journal_max_bytes",
+                             (double)has->journal_max_bytes,
+                             (double)wished->journal_max_bytes);
+    }
+    return vxd_differing_check(&differing, "scene", has->name, err);
 }
 
 enum vxd_status vxd_scene_create_submit(struct vxd_request *request,
@@ -113,12 +164,8 @@ enum vxd_status vxd_scene_create_submit(struct vxd_request *request,
     }
     VXD_TRY(
         vxd_scene_choose_fusion(scene != NULL ? &scene->spec : NULL, &job->spec, err));
-    if (scene != NULL && (!vxd_scene_spec_equal(&scene->spec, &job->spec) ||
-                          !are_terms_equal(scene, &job->terms))) {
-        VXD_TRY(vxd_fail(err, VXD_ALREADY_EXISTS, "name",
-                         "the scene \"%s\" exists with another spec, max_bytes, "
-                         "retention or durability",
-                         job->terms.name));
+    if (scene != NULL) {
+        VXD_TRY(check_equal(scene, job, err));
     }
     job->reply->existed = scene != NULL;
     if (scene == NULL) {
@@ -294,8 +341,44 @@ enum vxd_status vxd_scene_get_check(struct vxd_request *request, struct vxd_err 
     enum vxd_status status =
         vxd_scene_begin_check(request, sizeof(struct vxd_scene_job), input->name, err);
 
-    request->bulk = true; /* it walks the whole scene */
+    request->bulk = !input->uncounted; /* it walks the whole scene */
     return status == VXD_OK ? vxd_scene_check_at(input->at, "at", err) : status;
+}
+
+static Voxeld__V1__Vec3 *new_corner(struct vxd_scene_job *job, const int64_t voxel[3],
+                                    struct vxd_err *err)
+{
+    const struct vxd_scene_spec *spec = &job->scene->spec;
+    Voxeld__V1__Vec3 *corner =
+        vxd_message_new(job->arena, &voxeld__v1__vec3__descriptor, err);
+
+    if (corner != NULL) {
+        corner->x = spec->origin_m[0] + (double)voxel[0] * spec->voxel_size_m;
+        corner->y = spec->origin_m[1] + (double)voxel[1] * spec->voxel_size_m;
+        corner->z = spec->origin_m[2] + (double)voxel[2] * spec->voxel_size_m;
+    }
+    return corner;
+}
+
+static enum vxd_status set_bounds(struct vxd_request *request, struct vxd_queue *queue,
+                                  Voxeld__V1__SceneInfo *info, struct vxd_err *err)
+{
+    struct vxd_scene_job *job = request->state;
+    int64_t low[3];
+    int64_t high[3];
+    enum vxd_status status;
+
+    if (info->n_occupied == 0) {
+        return VXD_OK;
+    }
+    VXD_TRY(vxd_scene_find_bounds(request, queue, low, high, err));
+    info->occupied_low = new_corner(job, low, err);
+    info->occupied_high = new_corner(job, high, err);
+    status = info->occupied_low != NULL && info->occupied_high != NULL
+                 ? VXD_OK
+                 : VXD_RESOURCE_EXHAUSTED;
+out:
+    return status;
 }
 
 enum vxd_status vxd_scene_get_submit(struct vxd_request *request, struct vxd_queue *queue,
@@ -306,7 +389,7 @@ enum vxd_status vxd_scene_get_submit(struct vxd_request *request, struct vxd_que
     struct vxd_scene_job *job = request->state;
     Voxeld__V1__SceneGetResponse *reply = vxd_message_new(
         request->decoder, &voxeld__v1__scene_get_response__descriptor, err);
-    struct vxd_svdag_summary summary;
+    struct vxd_svdag_summary summary = {0};
     struct vxd_svdag_summary pinned = {0};
     Voxeld__V1__SceneInfo *info;
     char digest[33];
@@ -316,8 +399,11 @@ enum vxd_status vxd_scene_get_submit(struct vxd_request *request, struct vxd_que
         return VXD_RESOURCE_EXHAUSTED;
     }
     VXD_TRY(vxd_scene_open(request, input->name, input->at, err));
-    VXD_TRY(vxd_svdag_verify(queue, job->state.svdag, job->state.root, &summary, err));
-    if (job->state.pins != VXD_SVDAG_EMPTY) {
+    if (!input->uncounted) {
+        VXD_TRY(
+            vxd_svdag_verify(queue, job->state.svdag, job->state.root, &summary, err));
+    }
+    if (!input->uncounted && job->state.pins != VXD_SVDAG_EMPTY) {
         VXD_TRY(vxd_svdag_verify(queue, job->state.svdag, job->state.pins, &pinned, err));
     }
     VXD_TRY(vxd_decoder_create(vxd_scene_info_bytes(job->scene, true), NULL, &job->arena,
@@ -325,7 +411,8 @@ enum vxd_status vxd_scene_get_submit(struct vxd_request *request, struct vxd_que
     VXD_TRY(vxd_scene_new_info(job->arena, job->scene, true, &info, err));
     (void)snprintf(digest, sizeof digest, "%016" PRIx64 "%016" PRIx64, summary.digest[0],
                    summary.digest[1]);
-    info->digest = vxd_message_text(job->arena, digest, strlen(digest), err);
+    info->digest =
+        vxd_message_text(job->arena, digest, input->uncounted ? 0 : strlen(digest), err);
     if (info->digest == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
@@ -336,6 +423,7 @@ enum vxd_status vxd_scene_get_submit(struct vxd_request *request, struct vxd_que
     info->n_free = summary.n_free;
     info->n_pinned = pinned.n_occupied;
     info->live_node_bytes = summary.node_bytes;
+    VXD_TRY(set_bounds(request, queue, info, err));
     reply->scene = info;
     request->output = &reply->base;
 out:

@@ -6,6 +6,7 @@
 #include "gpu/svdag/diff/diff.h"
 #include "proto/base/name.h"
 #include "server/instance/instance.h"
+#include "server/service/existing/existing.h"
 #include "server/service/service.h"
 #include "server/service/scene/scene.h"
 #include "voxeld/v1/scene_version.pb-c.h"
@@ -195,8 +196,7 @@ static enum vxd_status open_both(struct vxd_request *request, struct vxd_queue *
     }
     scene = vxd_scenes_find(request->server->scenes, input->name);
     if (scene == NULL) {
-        return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no scene \"%s\"",
-                        input->name);
+        return vxd_missing_scene(request, "name", input->name, err);
     }
     if (vxd_scene_shares(scene, job->base.scene)) {
         status = read_from(scene, input, job, queue, err);

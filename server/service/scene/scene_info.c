@@ -151,11 +151,19 @@ static enum vxd_status read_fusion(const Voxeld__V1__SceneSpec *spec,
         return VXD_OK;
     }
     if (given != NULL) {
-        out->odds = (struct vxd_occupancy_odds){.hit = given->hit,
-                                                .miss = given->miss,
-                                                .clamp_low = given->clamp_low,
-                                                .clamp_high = given->clamp_high,
-                                                .occupied = given->occupied};
+        out->odds = (struct vxd_occupancy_odds){
+            .hit = given->hit,
+            .miss = given->miss,
+            .clamp_low = given->clamp_low,
+            .clamp_high = given->clamp_high,
+            .occupied = given->occupied,
+            .votes =
+                given->label_votes > INT8_MAX ? INT8_MAX : (int32_t)given->label_votes};
+    }
+    if (out->odds.votes != 0 && spec->material_bits == 0) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "spec.log_odds.label_votes",
+                        "is %d, but the scene has no materials: material_bits is 0",
+                        (int)out->odds.votes);
     }
     if (vxd_occupancy_rule_of(&out->odds, &out->rule, err) == VXD_OK) {
         return VXD_OK;
@@ -314,6 +322,7 @@ static enum vxd_status new_spec(struct vxd_decoder *arena,
         copy->log_odds->occupied = spec->odds.occupied;
         copy->log_odds->step = spec->rule.step;
         copy->log_odds->error = spec->rule.error;
+        copy->log_odds->label_votes = (uint32_t)spec->odds.votes;
     }
     return with_palette ? new_palette(arena, spec, copy, err) : VXD_OK;
 }
@@ -343,6 +352,37 @@ static enum vxd_status add_keeping(struct vxd_decoder *arena,
     return VXD_OK;
 }
 
+static enum vxd_status add_sensor(struct vxd_decoder *arena, struct vxd_scene *scene,
+                                  Voxeld__V1__SceneInfo *info, struct vxd_err *err)
+{
+    struct vxd_scene_sensor sensor;
+    Voxeld__V1__Pose *pose;
+
+    vxd_scene_get_sensor(scene, &sensor);
+    if (sensor.stamp_ns == 0) {
+        return VXD_OK;
+    }
+    pose = vxd_message_new(arena, &voxeld__v1__pose__descriptor, err);
+    if (pose == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    pose->translation = vxd_message_new(arena, &voxeld__v1__vec3__descriptor, err);
+    pose->rotation = vxd_message_new(arena, &voxeld__v1__quaternion__descriptor, err);
+    if (pose->translation == NULL || pose->rotation == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    pose->translation->x = sensor.place[0];
+    pose->translation->y = sensor.place[1];
+    pose->translation->z = sensor.place[2];
+    pose->rotation->x = sensor.turn[0];
+    pose->rotation->y = sensor.turn[1];
+    pose->rotation->z = sensor.turn[2];
+    pose->rotation->w = sensor.turn[3];
+    info->t_map_sensor = pose;
+    info->sensor_ns = sensor.stamp_ns;
+    return VXD_OK;
+}
+
 enum vxd_status vxd_scene_new_info(struct vxd_decoder *arena, struct vxd_scene *scene,
                                    bool with_palette, Voxeld__V1__SceneInfo **out,
                                    struct vxd_err *err)
@@ -363,6 +403,7 @@ enum vxd_status vxd_scene_new_info(struct vxd_decoder *arena, struct vxd_scene *
         return VXD_RESOURCE_EXHAUSTED;
     }
     VXD_TRY(add_keeping(arena, &scene->terms, info, err));
+    VXD_TRY(add_sensor(arena, scene, info, err));
     vxd_scene_get_log_summary(scene, &summary);
     vxd_scene_get_usage(scene, &usage);
     info->version = summary.version;
@@ -371,6 +412,7 @@ enum vxd_status vxd_scene_new_info(struct vxd_decoder *arena, struct vxd_scene *
     info->n_sharing = (uint32_t)summary.n_sharing;
     info->generation = scene->generation;
     info->log_odds_bytes = vxd_scene_log_odds_bytes(scene);
+    info->vote_bytes = vxd_scene_vote_bytes(scene);
     info->n_bytes = usage.n_bytes + info->log_odds_bytes;
     info->max_bytes = scene->terms.max_bytes;
     info->node_bytes = usage.node_bytes;

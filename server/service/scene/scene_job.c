@@ -5,6 +5,7 @@
 #include "proto/base/name.h"
 #include "gpu/svdag/edit/edit.h"
 #include "server/instance/instance.h"
+#include "server/service/existing/existing.h"
 #include "server/service/service.h"
 #include "server/service/scene/scene.h"
 
@@ -52,7 +53,7 @@ enum vxd_status vxd_scene_open(struct vxd_request *request, const char *name,
 
     job->scene = vxd_scenes_find(request->server->scenes, name);
     if (job->scene == NULL) {
-        return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no scene \"%s\"", name);
+        return vxd_missing_scene(request, "name", name, err);
     }
     return vxd_scene_pin(job->scene, &which, &job->state, err);
 }
@@ -383,6 +384,9 @@ static enum vxd_status finish_plan(struct vxd_request *request, struct vxd_queue
     status = vxd_scene_apply_plan(job->scene, queue, plan, err);
 out:
     vxd_occupancy_plan_free(queue, plan);
+    if (vxd_occupancy_is_damaged(job->scene->log_odds.layer)) {
+        vxd_scene_fusing_failed(job->scene); /* its votes could not be taken back */
+    }
     return status;
 }
 

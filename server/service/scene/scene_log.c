@@ -49,9 +49,8 @@ static void show_snapshot(struct vxd_scene_snapshot *snapshot,
     message->taken_ns = snapshot->taken_unix_ns;
 }
 
-/* Texts are the version's own. */
-static void show_version(struct vxd_scene_version *version,
-                         Voxeld__V1__SceneVersion *message)
+void vxd_scene_show_version(struct vxd_scene_version *version,
+                            Voxeld__V1__SceneVersion *message)
 {
     message->by = version->by;
     message->client_id = version->client_id;
@@ -86,7 +85,7 @@ static enum vxd_status fill_log(struct vxd_scene_job *job,
         if (reply->versions[i] == NULL) {
             return VXD_RESOURCE_EXHAUSTED;
         }
-        show_version(&versions[i], reply->versions[i]);
+        vxd_scene_show_version(&versions[i], reply->versions[i]);
         reply->n_versions = i + 1;
     }
     for (size_t i = 0; i < n_snapshots; i++) {

@@ -5,6 +5,7 @@
 
 #include "server/instance/instance.h"
 #include "server/registry/registry.h"
+#include "server/service/existing/existing.h"
 #include "server/service/service.h"
 #include "server/service/volume/volume_service.h"
 
@@ -52,6 +53,7 @@ static enum vxd_status read_spec(const Voxeld__V1__VolumeCreateRequest *input,
         .form = input->compact ? VXD_VOLUME_COMPACT : VXD_VOLUME_FULL,
         .has_colour = input->colour,
         .has_labels = input->labels,
+        .has_albedo = input->albedo,
         .max_weight = input->max_weight > 0 ? input->max_weight : DEFAULT_MAX_WEIGHT};
     if (input
             ->compact) { /* as the engine applies it, so that equal specs compare equal */
@@ -157,11 +159,54 @@ out:
     return status;
 }
 
-static bool is_equal(const struct vxd_volume_terms *a, const struct vxd_volume_terms *b)
+static void compare_specs(const struct vxd_volume_spec *has,
+                          const struct vxd_volume_spec *wished,
+                          struct vxd_differing *differing)
 {
-    return a->max_bytes == b->max_bytes && a->ttl_ns == b->ttl_ns &&
-           a->forgets == b->forgets && a->durable == b->durable && a->fsync == b->fsync &&
-           a->journal_max_bytes == b->journal_max_bytes;
+    static const char *const origin[3] = {"origin.x", "origin.y", "origin.z"};
+
+    vxd_differing_number(differing, "voxel_size_m", has->voxel_size_m,
+                         wished->voxel_size_m);
+    if (differing->n == 0) { /* its default follows from the size */
+        vxd_differing_number(differing, "truncation_m", has->truncation_m,
+                             wished->truncation_m);
+    }
+    vxd_differing_number(differing, "block", has->block_edge, wished->block_edge);
+    vxd_differing_number(differing, "max_weight", has->max_weight, wished->max_weight);
+    vxd_differing_flag(differing, "compact", has->form == VXD_VOLUME_COMPACT,
+                       wished->form == VXD_VOLUME_COMPACT);
+    vxd_differing_flag(differing, "colour", has->has_colour, wished->has_colour);
+    vxd_differing_flag(differing, "labels", has->has_labels, wished->has_labels);
+    for (int i = 0; i < 3; i++) {
+        vxd_differing_number(differing, origin[i], has->origin_m[i], wished->origin_m[i]);
+    }
+}
+
+/* errors  ALREADY_EXISTS  says which parameters of the volume are others */
+static enum vxd_status check_equal(const struct vxd_named_volume *volume,
+                                   const struct create_job *job, struct vxd_err *err)
+{
+    const struct vxd_volume_terms *has = &volume->terms;
+    const struct vxd_volume_terms *wished = &job->terms;
+    struct vxd_differing differing = {.n = 0};
+
+    compare_specs(&volume->spec, &job->spec, &differing);
+    vxd_differing_number(&differing, "max_bytes", (double)has->max_bytes,
+                         (double)wished->max_bytes);
+    vxd_differing_number(&differing, "ttl_s", (double)has->ttl_ns / 1e9,
+                         (double)wished->ttl_ns / 1e9);
+    vxd_differing_other(&differing, "when_full", has->forgets != wished->forgets);
+    vxd_differing_flag(&differing, "durable", has->durable, wished->durable);
+    if (has->durable && wished->durable) {
+        vxd_differing_other(&differing, "fsync", has->fsync != wished->fsync);
+        vxd_differing_number(&differing, "journal_max_bytes",
+                             (double)has->journal_max_bytes,
+                             (double)wished->journal_max_bytes);
+    }
+    vxd_differing_other(&differing, "a parameter",
+                        differing.n == 0 &&
+                            !vxd_volume_spec_equal(&volume->spec, &job->spec));
+    return vxd_differing_check(&differing, "volume", has->name, err);
 }
 
 enum vxd_status vxd_volume_create_submit(struct vxd_request *request,
@@ -182,11 +227,8 @@ enum vxd_status vxd_volume_create_submit(struct vxd_request *request,
         vxd_named_volume_hold(volume);
         VXD_TRY(vxd_volume_check_visible(volumes, volume, err));
     }
-    if (volume != NULL && (!vxd_volume_spec_equal(&volume->spec, &job->spec) ||
-                           !is_equal(&volume->terms, &job->terms))) {
-        VXD_TRY(vxd_fail(err, VXD_ALREADY_EXISTS, "name",
-                         "the volume \"%s\" exists with other parameters",
-                         job->terms.name));
+    if (volume != NULL) {
+        VXD_TRY(check_equal(volume, job, err));
     }
     job->reply->existed = volume != NULL;
     if (volume == NULL) {
@@ -370,8 +412,7 @@ enum vxd_status vxd_volume_get_submit(struct vxd_request *request,
         return VXD_RESOURCE_EXHAUSTED;
     }
     if (volume == NULL) {
-        return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no volume \"%s\"",
-                        input->name);
+        return vxd_missing_volume(request, "name", input->name, err);
     }
     if (volume->terms.durable) {
         job->volume = volume; /* this does not count as a use of the volume */

@@ -81,7 +81,8 @@ static enum vxd_status check_size(const struct extract_job *job, bool is_file,
                                   struct vxd_err *err)
 {
     size_t most = is_file ? VXD_VOLUME_REPLY_BYTES / 2 : VXD_VOLUME_REPLY_BYTES;
-    bool has_colour = job->base.volume->spec.has_colour;
+    bool has_colour =
+        job->base.volume->spec.has_colour || job->base.volume->spec.has_albedo;
     uint64_t n_bytes = (uint64_t)job->n.n_vertices * (has_colour ? 28 : 25) +
                        (uint64_t)job->n.n_triangles * 13 + (uint64_t)job->n.n_blocks * 16;
 
@@ -100,7 +101,10 @@ static enum vxd_status reserve(struct vxd_request *request, struct vxd_queue *qu
 {
     struct extract_job *job = request->state;
     Voxeld__V1__VolumeExtractResponse *reply = job->reply;
-    size_t n_colours = job->base.volume->spec.has_colour ? job->n.n_vertices : 0;
+    const Voxeld__V1__VolumeExtractRequest *input =
+        (const Voxeld__V1__VolumeExtractRequest *)request->input;
+    size_t n_colours =
+        job->base.volume->spec.has_colour || input->albedo ? job->n.n_vertices : 0;
     size_t n_labels = job->base.volume->spec.has_labels ? job->n.n_vertices : 0;
     enum vxd_status status;
 
@@ -119,6 +123,7 @@ static enum vxd_status reserve(struct vxd_request *request, struct vxd_queue *qu
     *out = (struct vxd_surface_outputs){.vertices = job->vertices->device,
                                         .normals = job->normals->device,
                                         .colours = job->colours->device,
+                                        .has_albedo = input->albedo,
                                         .labels = job->labels->device,
                                         .triangles = job->triangles->device,
                                         .blocks = job->blocks->device};
@@ -183,6 +188,10 @@ enum vxd_status vxd_volume_extract_submit(struct vxd_request *request,
         return VXD_RESOURCE_EXHAUSTED;
     }
     VXD_TRY(vxd_volume_open(request, input->name, err));
+    if (input->albedo && !job->base.volume->spec.has_albedo) {
+        VXD_TRY(vxd_fail(err, VXD_FAILED_PRECONDITION, "albedo",
+                         "the volume \"%s\" keeps no albedo", input->name));
+    }
     vxd_volume_get_info(job->base.volume->volume, &info);
     job->args.since = input->since > info.version || info.removed_version > input->since
                           ? 0

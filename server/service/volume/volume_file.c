@@ -92,6 +92,10 @@ static enum vxd_status take_distortion(struct query *q, const struct vxd_query_i
 
 static enum vxd_status take_pose(struct query *q, const struct vxd_query_item *item)
 {
+    if (strcmp(item->value, "estimate") == 0) {
+        q->input->pose = VOXELD__V1__POSE_SOURCE__POSE_ESTIMATE;
+        return VXD_OK;
+    }
     return vxd_volume_query_pose(q->request->decoder, item, &q->input->t_map_camera,
                                  q->err);
 }

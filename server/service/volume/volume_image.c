@@ -1,13 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Images into volumes: room for their blocks, and what the journal keeps of them. */
+/* Images and scans into volumes: room for their blocks, and what the journal keeps of images. */
 #include <stdlib.h>
 
 #include "server/instance/instance.h"
 #include "server/service/volume/volume_service.h"
 
-static bool is_full(const struct vxd_named_volume *volume, enum vxd_status status)
+/* Makes room in a volume that forgets, where it was full: what was forgotten is in the commit's
+ * record. Returns whether anything was, so that trying again makes sense. */
+static bool make_room(struct vxd_request *request, struct vxd_queue *queue,
+                      enum vxd_status status, const double sensor[3])
 {
-    return volume->terms.forgets && status == VXD_RESOURCE_EXHAUSTED;
+    struct vxd_volume_job *job = request->state;
+    struct vxd_volume_record *record = &job->commit.entry.record;
+    struct vxd_err why = {0};
+
+    if (!job->volume->terms.forgets || status != VXD_RESOURCE_EXHAUSTED ||
+        vxd_volume_forget_farthest(queue, job->volume->volume, sensor, &job->forgotten,
+                                   &record->n_forgotten, &why) != VXD_OK) {
+        return false;
+    }
+    record->forgotten = job->forgotten;
+    return record->n_forgotten > 0;
 }
 
 enum vxd_status vxd_volume_integrate_within(struct vxd_request *request,
@@ -19,21 +32,34 @@ enum vxd_status vxd_volume_integrate_within(struct vxd_request *request,
     struct vxd_volume_job *job = request->state;
     struct vxd_named_volume *volume = job->volume;
     struct vxd_volumes *volumes = request->server->volumes;
-    struct vxd_volume_record *record = &job->commit.entry.record;
     enum vxd_status status;
 
     vxd_volumes_allow(volumes, volume);
     status = vxd_volume_integrate(queue, volume->volume, frame, out, err);
-    if (is_full(volume, status)) {
-        struct vxd_err why = {0};
+    if (make_room(request, queue, status, frame->T_map_camera.translation)) {
+        status = vxd_volume_integrate(queue, volume->volume, frame, out, err);
+    }
+    if (status != VXD_OK) {
+        vxd_volumes_explain(volumes, &volume->terms, volume, err);
+    }
+    return status;
+}
 
-        if (vxd_volume_forget_farthest(queue, volume->volume,
-                                       frame->T_map_camera.translation, &job->forgotten,
-                                       &record->n_forgotten, &why) == VXD_OK &&
-            record->n_forgotten > 0) {
-            record->forgotten = job->forgotten;
-            status = vxd_volume_integrate(queue, volume->volume, frame, out, err);
-        }
+enum vxd_status vxd_volume_scan_within(struct vxd_request *request,
+                                       struct vxd_queue *queue,
+                                       const struct vxd_volume_scan *scan,
+                                       struct vxd_volume_scan_result *out,
+                                       struct vxd_err *err)
+{
+    struct vxd_volume_job *job = request->state;
+    struct vxd_named_volume *volume = job->volume;
+    struct vxd_volumes *volumes = request->server->volumes;
+    enum vxd_status status;
+
+    vxd_volumes_allow(volumes, volume);
+    status = vxd_volume_integrate_scan(queue, volume->volume, scan, out, err);
+    if (make_room(request, queue, status, scan->T_map_sensor.translation)) {
+        status = vxd_volume_integrate_scan(queue, volume->volume, scan, out, err);
     }
     if (status != VXD_OK) {
         vxd_volumes_explain(volumes, &volume->terms, volume, err);
@@ -74,7 +100,7 @@ void vxd_volume_keep_image(struct vxd_request *request,
         frame->has_colour_camera ? &frame->colour_camera : camera;
 
     if (frame->mask != NULL || frame->labels != NULL || frame->carve_m > 0 ||
-        !job->commit.is_change) {
+        frame->deform != NULL || !job->commit.is_change) {
         return;
     }
     record->kind = VXD_VOLUME_RECORD_IMAGE;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Integrates a depth image. Files are decoded in check, so that the lane only fuses. */
 #include "server/instance/instance.h"
+#include "server/service/odometry/service_odometry.h"
 #include "server/service/service.h"
+#include "server/service/slac/service_slac.h"
 #include "server/service/volume/volume_service.h"
 
 #define DEFAULT_DEPTH_MAX_M 3
@@ -21,6 +23,9 @@ struct integrate_job {
     struct vxd_buffer device_depth;
     struct vxd_buffer device_colour;
     struct vxd_buffer device_labels;
+    bool estimates; /* the pose is found, by tracking */
+    struct vxd_volume_finding finding;
+    struct vxd_deform *deform; /* NULL: none */
     struct vxd_volume_activation activation;
 };
 
@@ -52,6 +57,15 @@ enum vxd_status vxd_volume_integrate_check(struct vxd_request *request,
     VXD_TRY(vxd_volume_check_number(input->weight, "weight", 0, MAX_WEIGHT, err));
     VXD_TRY(vxd_volume_read_pose(input->t_map_camera, "T_map_camera",
                                  &frame->T_map_camera, err));
+    if (input->deform[0] == '\0' && input->t_grid_camera != NULL) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "T_grid_camera", "goes with deform"));
+    }
+    if (input->deform[0] != '\0' && !vxd_is_name(input->deform)) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "deform",
+                         "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", input->deform));
+    }
+    VXD_TRY(vxd_volume_read_pose(input->t_grid_camera, "T_grid_camera",
+                                 &frame->T_grid_camera, err));
     frame->depth_scale = input->depth_scale;
     frame->depth_min_m = input->depth_min_m;
     frame->depth_max_m =
@@ -68,6 +82,18 @@ enum vxd_status vxd_volume_integrate_check(struct vxd_request *request,
             vxd_volume_read_labels(request, &input->labels, &job->labels, frame, err));
     }
     request->cost_bytes = n_pixels(&frame->camera) * ENGINE_BYTES_A_PIXEL;
+    VXD_TRY(vxd_estimate_read_source(input->pose, &job->estimates, err));
+    if (job->estimates && input->deform[0] != '\0') {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "deform",
+                         "goes with a pose that is given: tracking sees what the camera "
+                         "distorts"));
+    }
+    if (job->estimates) {
+        job->finding.has_prior = input->t_map_camera != NULL;
+        VXD_TRY(vxd_track_options_init(&job->finding.options, err));
+        request->cost_bytes +=
+            (size_t)job->finding.options.max_pixels * VXD_TRACK_BYTES_A_PIXEL;
+    }
 out:
     return status;
 }
@@ -111,6 +137,20 @@ out:
     return status;
 }
 
+/* Finds the control grid that the request names. */
+static enum vxd_status open_grid(struct vxd_request *request, struct vxd_queue *queue,
+                                 const char *name, struct vxd_err *err)
+{
+    struct integrate_job *job = request->state;
+    struct vxd_map *map = NULL;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_slac_find_map(request->server->maps, name, "deform", &map, err));
+    VXD_TRY(vxd_slac_open_grid(queue, map, "deform", &job->deform, err));
+out:
+    return status;
+}
+
 enum vxd_status vxd_volume_integrate_submit(struct vxd_request *request,
                                             struct vxd_queue *queue, struct vxd_err *err)
 {
@@ -120,6 +160,7 @@ enum vxd_status vxd_volume_integrate_submit(struct vxd_request *request,
     const ProtobufCBinaryData none = {0};
     struct vxd_volume_frame kept = job->frame; /* with arrays in host memory */
     struct vxd_volume_frame frame = job->frame;
+    struct vxd_track_state state = {0};
     Voxeld__V1__VolumeIntegrateResponse *reply = vxd_message_new(
         request->decoder, &voxeld__v1__volume_integrate_response__descriptor, err);
     enum vxd_status status;
@@ -135,14 +176,41 @@ enum vxd_status vxd_volume_integrate_submit(struct vxd_request *request,
     if (!job->base.volume->spec.has_labels) {
         frame.labels = NULL;
     }
+    job->finding.volume = job->base.volume;
+    if (job->estimates) {
+        VXD_TRY(vxd_volume_check_steps(&job->finding, &frame, queue, false, err));
+    }
+    if (input->deform[0] != '\0') {
+        VXD_TRY(open_grid(request, queue, input->deform, err));
+        frame.deform = job->deform;
+        kept.deform = job->deform;
+    }
     VXD_TRY(upload(queue, job, &frame, err));
+    if (job->estimates) {
+        state = job->base.volume->track;
+        VXD_TRY(vxd_volume_locate(queue, &job->finding, &state, &frame, err));
+    }
+    reply->status = (Voxeld__V1__VolumeTrackStatus)job->finding.result.status;
+    reply->reason = (Voxeld__V1__VolumeTrackReason)job->finding.result.reason;
+    reply->t_map_camera = vxd_volume_new_pose(request->decoder, &frame.T_map_camera, err);
+    if (reply->t_map_camera == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    request->output = &reply->base;
+    if (job->finding.result.status == VXD_TRACK_LOST) {
+        vxd_volume_keep_track(&job->finding, &state);
+        return VXD_OK;
+    }
     VXD_TRY(vxd_volume_integrate_within(request, queue, &frame, &job->activation, err));
+    if (job->estimates) {
+        vxd_volume_keep_track(&job->finding, &state);
+    }
+    kept.T_map_camera = frame.T_map_camera;
     kept.colour = frame.colour != NULL ? job->frame.colour : NULL;
     kept.has_colour_camera = frame.has_colour_camera;
     kept.labels = frame.labels != NULL ? job->frame.labels : NULL;
     vxd_volume_keep_image(request, &kept, job->depth.data != NULL ? &input->depth : &none,
                           job->colour.data != NULL ? &input->colour : &none);
-    request->output = &reply->base;
 out:
     return status;
 }
@@ -159,7 +227,7 @@ enum vxd_status vxd_volume_integrate_finish(struct vxd_request *request,
     (void)queue;
     (void)err;
     vxd_volume_get_info(volume->volume, &info);
-    volume->n_images++;
+    volume->n_images += job->finding.result.status == VXD_TRACK_OK ? 1 : 0;
     reply->n_touched = job->activation.n_blocks - job->activation.n_carved;
     reply->n_carved = job->activation.n_carved;
     reply->n_new = job->activation.n_new;
@@ -173,6 +241,8 @@ void vxd_volume_integrate_release(struct vxd_request *request, struct vxd_queue 
 {
     struct integrate_job *job = request->state;
 
+    vxd_deform_destroy(queue, job->deform);
+    job->deform = NULL;
     vxd_device_free(queue, &job->device_labels);
     vxd_device_free(queue, &job->device_colour);
     vxd_device_free(queue, &job->device_depth);

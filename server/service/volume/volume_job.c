@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "server/instance/instance.h"
+#include "server/service/existing/existing.h"
 #include "server/service/service.h"
 #include "server/service/volume/volume_service.h"
 
@@ -31,7 +32,7 @@ enum vxd_status vxd_volume_open(struct vxd_request *request, const char *name,
 
     job->volume = vxd_volumes_find(request->server->volumes, name);
     if (job->volume == NULL) {
-        return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no volume \"%s\"", name);
+        return vxd_missing_volume(request, "name", name, err);
     }
     vxd_named_volume_hold(job->volume);
     return vxd_volume_enlist(request, err);

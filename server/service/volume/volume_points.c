@@ -6,6 +6,7 @@
 #include "gpu/volume/scan/volume_scan.h"
 #include "server/instance/instance.h"
 #include "server/service/clouds/clouds.h"
+#include "server/service/odometry/service_odometry.h"
 #include "server/service/service.h"
 #include "server/service/volume/volume_service.h"
 
@@ -27,6 +28,12 @@ struct points_job {
     struct vxd_buffer positions;
     struct vxd_buffer features;
     struct vxd_buffer labels;
+    struct vxd_buffer host_positions; /* CUDA: what the journal keeps */
+    struct vxd_buffer host_features;
+    bool estimates;           /* the pose is found, by odometry */
+    Voxeld__V1__Cloud moving; /* the cloud with its times, as odometry takes it */
+    Voxeld__V1__Deskew deskew;
+    struct vxd_estimate estimate;
 };
 
 /* --- check ------------------------------------------------------------------------------ */
@@ -112,6 +119,40 @@ out:
     return status;
 }
 
+/* What odometry needs: the points' times are those of the request. */
+static enum vxd_status check_estimate(struct vxd_request *request, struct vxd_err *err)
+{
+    const Voxeld__V1__VolumeIntegratePointsRequest *input =
+        (const Voxeld__V1__VolumeIntegratePointsRequest *)request->input;
+    struct points_job *job = request->state;
+    bool has_end = input->time_begin != 0 || input->time_end != 0;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_estimate_read_source(input->pose, &job->estimates, err));
+    if (!job->estimates) {
+        return input->odometry[0] == '\0'
+                   ? VXD_OK
+                   : vxd_fail(err, VXD_INVALID_ARGUMENT, "odometry",
+                              "goes with pose POSE_ESTIMATE");
+    }
+    if (input->cloud->deskew != NULL) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "cloud.deskew",
+                        "goes not with pose POSE_ESTIMATE here; time_field says which "
+                        "field has the points' times");
+    }
+    job->moving = *input->cloud;
+    if (input->time_field[0] != '\0') {
+        voxeld__v1__deskew__init(&job->deskew);
+        job->deskew.time_field = input->time_field;
+        job->deskew.start = input->time_begin;
+        job->deskew.end = has_end ? input->time_end : 1;
+        job->moving.deskew = &job->deskew;
+    }
+    status = vxd_estimate_check(request, &job->moving, &job->estimate, err);
+out:
+    return status;
+}
+
 /* Points to the channels that the request names. */
 static enum vxd_status check_channels(struct vxd_request *request, struct vxd_err *err)
 {
@@ -181,6 +222,10 @@ enum vxd_status vxd_volume_integrate_points_check(struct vxd_request *request,
     scan->n_points = job->clouds.n_points;
     request->n_points = scan->n_points;
     request->cost_bytes = request->body_bytes + scan->n_points * ENGINE_BYTES_A_POINT;
+    VXD_TRY(check_estimate(request, err));
+    if (job->estimates) {
+        request->cost_bytes += scan->n_points * VXD_ESTIMATE_BYTES_A_POINT;
+    }
 out:
     return status;
 }
@@ -213,6 +258,69 @@ out:
     return status;
 }
 
+/* Has the journal keep the scan: its points and their features in host memory. */
+static enum vxd_status keep_scan(struct vxd_queue *queue, struct points_job *job,
+                                 const struct vxd_volume_scan *scan, struct vxd_err *err)
+{
+    struct vxd_volume_record *record = &job->base.commit.entry.record;
+    size_t n = scan->n_points;
+    const void *points = NULL;
+    const void *features = NULL;
+    enum vxd_status status = VXD_OK;
+
+    if (!job->base.commit.is_change) {
+        return VXD_OK;
+    }
+    if (n > 0) {
+        VXD_TRY(vxd_download(queue, scan->points, n * 3 * sizeof(float),
+                             &job->host_positions, &points, err));
+    }
+    if (n > 0 && scan->n_features > 0) {
+        VXD_TRY(vxd_download(queue, scan->features,
+                             n * (size_t)scan->n_features * sizeof(float),
+                             &job->host_features, &features, err));
+    }
+    record->kind = VXD_VOLUME_RECORD_SCAN;
+    record->scan = *scan;
+    record->scan.points = points;
+    record->scan.features = features;
+    record->scan.labels = job->scan.labels;
+out:
+    return status;
+}
+
+/* Finds the scan's pose, and shows it. */
+static enum vxd_status locate(struct vxd_request *request, struct vxd_queue *queue,
+                              struct vxd_volume_scan *scan,
+                              Voxeld__V1__VolumeIntegratePointsResponse *reply,
+                              struct vxd_err *err)
+{
+    const Voxeld__V1__VolumeIntegratePointsRequest *input =
+        (const Voxeld__V1__VolumeIntegratePointsRequest *)request->input;
+    struct points_job *job = request->state;
+    const struct vxd_volume_pose *pose =
+        scan->time_column >= 0 ? &scan->T_map_sensor_end : &scan->T_map_sensor;
+    enum vxd_status status = VXD_OK;
+
+    if (job->estimates) {
+        VXD_TRY(vxd_estimate_open(request, queue, input->odometry, VXD_ODOMETRY_OF_VOLUME,
+                                  input->name, job->base.volume->generation,
+                                  &job->estimate, err));
+        VXD_TRY(vxd_estimate_run(queue, &job->estimate, err));
+        scan->T_map_sensor = job->estimate.T_map_sensor_begin;
+        scan->T_map_sensor_end = job->estimate.result.T_map_sensor;
+        /* Reasons have the same numbers. */
+        reply->status = (Voxeld__V1__VolumeTrackStatus)job->estimate.result.status;
+        reply->reason = (Voxeld__V1__VolumeTrackReason)job->estimate.result.reason;
+    }
+    reply->t_map_sensor = vxd_volume_new_pose(request->decoder, pose, err);
+    if (reply->t_map_sensor == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+out:
+    return status;
+}
+
 enum vxd_status vxd_volume_integrate_points_submit(struct vxd_request *request,
                                                    struct vxd_queue *queue,
                                                    struct vxd_err *err)
@@ -220,7 +328,6 @@ enum vxd_status vxd_volume_integrate_points_submit(struct vxd_request *request,
     const Voxeld__V1__VolumeIntegratePointsRequest *input =
         (const Voxeld__V1__VolumeIntegratePointsRequest *)request->input;
     struct points_job *job = request->state;
-    struct vxd_volumes *volumes = request->server->volumes;
     struct vxd_volume_scan scan = job->scan;
     Voxeld__V1__VolumeIntegratePointsResponse *reply = vxd_message_new(
         request->decoder, &voxeld__v1__volume_integrate_points_response__descriptor, err);
@@ -230,17 +337,16 @@ enum vxd_status vxd_volume_integrate_points_submit(struct vxd_request *request,
         return VXD_RESOURCE_EXHAUSTED;
     }
     VXD_TRY(vxd_volume_open(request, input->name, err));
+    VXD_TRY(locate(request, queue, &scan, reply, err));
+    request->output = &reply->base;
+    if (reply->status == VOXELD__V1__VOLUME_TRACK_STATUS__VOLUME_TRACK_LOST) {
+        return VXD_OK;
+    }
     if (scan.n_points > 0) {
         VXD_TRY(upload(queue, job, &scan, err));
     }
-    vxd_volumes_allow(volumes, job->base.volume);
-    status = vxd_volume_integrate_scan(queue, job->base.volume->volume, &scan,
-                                       &job->result, err);
-    if (status != VXD_OK) {
-        vxd_volumes_explain(volumes, &job->base.volume->terms, job->base.volume, err);
-        goto out;
-    }
-    request->output = &reply->base;
+    VXD_TRY(keep_scan(queue, job, &scan, err));
+    VXD_TRY(vxd_volume_scan_within(request, queue, &scan, &job->result, err));
 out:
     return status;
 }
@@ -258,7 +364,12 @@ enum vxd_status vxd_volume_integrate_points_finish(struct vxd_request *request,
     (void)queue;
     (void)err;
     vxd_volume_get_info(volume->volume, &info);
-    volume->n_images++;
+    /* Others change nothing. */
+    volume->n_images +=
+        job->scan.n_points > 0 &&
+                reply->status == VOXELD__V1__VOLUME_TRACK_STATUS__VOLUME_TRACK_OK
+            ? 1
+            : 0;
     reply->n_points = job->scan.n_points;
     reply->n_used = job->result.n_used;
     reply->n_beyond = job->result.n_beyond;
@@ -277,7 +388,10 @@ void vxd_volume_integrate_points_release(struct vxd_request *request,
 {
     struct points_job *job = request->state;
 
+    vxd_estimate_release(request, queue, &job->estimate);
     vxd_clouds_free(&job->clouds, queue);
+    vxd_host_free(vxd_queue_context(queue), &job->host_features);
+    vxd_host_free(vxd_queue_context(queue), &job->host_positions);
     vxd_device_free(queue, &job->labels);
     vxd_device_free(queue, &job->features);
     vxd_device_free(queue, &job->positions);

@@ -48,7 +48,18 @@ static enum vxd_status take_pose(void *query, const struct vxd_query_item *item)
 {
     struct query *q = query;
 
+    if (strcmp(item->value, "estimate") == 0) {
+        q->input->pose = VOXELD__V1__POSE_SOURCE__POSE_ESTIMATE;
+        return VXD_OK;
+    }
     return vxd_volume_query_pose(q->decoder, item, &q->pose, q->err);
+}
+
+static enum vxd_status take_odometry(void *query, const struct vxd_query_item *item)
+{
+    struct query *q = query;
+
+    return vxd_query_text(q->decoder, item, &q->input->odometry, q->err);
 }
 
 static enum vxd_status take_end_pose(void *query, const struct vxd_query_item *item)
@@ -181,6 +192,7 @@ static const struct vxd_query_key keys[] = {
     {"inverse_square", take_inverse_square},
     {"by_angle", take_by_angle},
     {"label_field", take_label_field},
+    {"odometry", take_odometry},
 };
 
 enum vxd_status vxd_volume_integrate_points_from_file(struct vxd_request *request,

@@ -205,6 +205,50 @@ out:
 }
 
 /* Labels are bytes, or a picture of them. */
+/* Has an error name keyframes[index] and its field. */
+static void name_keyframe(size_t index, struct vxd_err *err)
+{
+    const char *part = strcmp(err->field, "T_depth_colour") == 0       ? "T_map_camera"
+                       : strncmp(err->field, "colour_camera", 13) == 0 ? err->field + 7
+                                                                       : err->field;
+    char field[sizeof err->field];
+
+    (void)snprintf(field, sizeof field, "keyframes[%zu].%.36s", index, part);
+    (void)snprintf(err->field, sizeof err->field, "%s", field);
+}
+
+enum vxd_status vxd_volume_read_keyframe(struct vxd_request *request,
+                                         const Voxeld__V1__VolumeKeyframe *keyframe,
+                                         size_t index, struct vxd_image *image,
+                                         struct vxd_volume_camera *camera,
+                                         struct vxd_volume_pose *pose,
+                                         const uint8_t **colour, struct vxd_err *err)
+{
+    const struct vxd_volume_sent sent = {.colour = keyframe->colour,
+                                         .colour_type = keyframe->colour_type,
+                                         .colour_camera = keyframe->camera,
+                                         .T_depth_colour = keyframe->t_map_camera};
+    struct vxd_volume_frame frame = {0};
+    enum vxd_status status;
+
+    if (keyframe->camera == NULL || keyframe->colour.len == 0) {
+        char field[64];
+
+        (void)snprintf(field, sizeof field, "keyframes[%zu].%s", index,
+                       keyframe->camera == NULL ? "camera" : "colour");
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, field, "is missing");
+    }
+    status = read_colour(request, &sent, image, &frame, err);
+    if (status != VXD_OK) {
+        name_keyframe(index, err);
+        return status;
+    }
+    *camera = frame.colour_camera;
+    *pose = frame.T_depth_colour;
+    *colour = frame.colour;
+    return VXD_OK;
+}
+
 enum vxd_status vxd_volume_read_labels(struct vxd_request *request,
                                        const ProtobufCBinaryData *sent,
                                        struct vxd_image *image,

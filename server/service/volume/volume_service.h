@@ -9,8 +9,11 @@
 #define VXD_SERVER_SERVICE_VOLUME_VOLUME_SERVICE_H
 
 #include "client/files/image/files_image.h"
+#include "gpu/volume/scan/volume_scan.h"
 #include "server/registry/volumes/volumes.h"
 #include "server/request/request.h"
+#include "voxeld/v1/refine.pb-c.h"
+#include "server/service/clouds/clouds.h"
 #include "voxeld/v1/volume.pb-c.h"
 
 enum {
@@ -127,14 +130,55 @@ enum vxd_status vxd_volume_integrate_within(struct vxd_request *request,
                                             struct vxd_volume_activation *out,
                                             struct vxd_err *err);
 
+/* The same for a scan.
+ * errors  those of vxd_volume_integrate_scan, completed by vxd_volumes_explain */
+enum vxd_status vxd_volume_scan_within(struct vxd_request *request,
+                                       struct vxd_queue *queue,
+                                       const struct vxd_volume_scan *scan,
+                                       struct vxd_volume_scan_result *out,
+                                       struct vxd_err *err);
+
 /* Has the commit's record say that this frame was integrated, its arrays in host memory until the
  * request is gone. The files are what the arrays were decoded from; of a length 0 there is none, and
- * only those of PNG are kept. A frame with a mask or labels, or one that carves, leaves the record as
- * it is: the blocks that it changed. */
+ * only those of PNG are kept. A frame with a mask or labels, or one that carves or is deformed, leaves the
+ * record as it is: the blocks that it changed. */
 void vxd_volume_keep_image(struct vxd_request *request,
                            const struct vxd_volume_frame *frame,
                            const ProtobufCBinaryData *depth_file,
                            const ProtobufCBinaryData *colour_file);
+
+/* --- volume_track.c --------------------------------------------------------------------- */
+
+/* Where a frame was taken, and how that is found. */
+struct vxd_volume_finding {
+    struct vxd_named_volume *volume;
+    bool has_prior;                   /* the frame's T_map_camera is the client's */
+    struct vxd_track_options options; /* with the defaults filled in */
+    struct vxd_track_result result;
+    bool is_first; /* the volume was empty: the pose is as it was thought to be */
+};
+
+/* Device memory that tracking takes a pixel of the finest level, at most. */
+#define VXD_TRACK_BYTES_A_PIXEL 140
+
+/* Refuses rays that would keep the lane for long. predicts: all of the frame's pixels are cast, too.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_volume_check_steps(const struct vxd_volume_finding *finding,
+                                       const struct vxd_volume_frame *frame,
+                                       const struct vxd_queue *queue, bool predicts,
+                                       struct vxd_err *err);
+
+/* Finds the pose of a frame, whose arrays are in device memory, or of the first frame of an empty
+ * volume takes it as it is thought to be; the frame gets it. Blocking. */
+enum vxd_status vxd_volume_locate(struct vxd_queue *queue,
+                                  struct vxd_volume_finding *finding,
+                                  const struct vxd_track_state *state,
+                                  struct vxd_volume_frame *frame, struct vxd_err *err);
+
+/* What the volume's tracker knows after a frame, from what it knew before. */
+void vxd_volume_keep_track(const struct vxd_volume_finding *finding,
+                           const struct vxd_track_state *state);
+
 /* --- volume_sent.c -------------------------------------------------------------------- */
 
 /* The images of a message, and how they were taken. */
@@ -174,6 +218,24 @@ enum vxd_status vxd_volume_read_labels(struct vxd_request *request,
                                        struct vxd_volume_frame *frame,
                                        struct vxd_err *err);
 
+/* The image of a keyframe, decoded into `image`, which the caller clears in forget, or the message's
+ * bytes; its camera and pose. Errors name keyframes[index].
+ * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_volume_read_keyframe(struct vxd_request *request,
+                                         const Voxeld__V1__VolumeKeyframe *keyframe,
+                                         size_t index, struct vxd_image *image,
+                                         struct vxd_volume_camera *camera,
+                                         struct vxd_volume_pose *pose,
+                                         const uint8_t **colour, struct vxd_err *err);
+
+/* --- volume_refine.c ------------------------------------------------------------------- */
+
+/* A refinement that runs, between its stages. */
+struct vxd_volume_refining {
+    struct vxd_refine *refine;
+    bool is_cancelled; /* its next stage is its end */
+};
+
 /* --- volume_info.c: parameters ------------------------------------------------------- */
 
 /* Makes a VolumeInfo in the arena.
@@ -190,6 +252,10 @@ enum vxd_status vxd_volume_read_camera(const Voxeld__V1__VolumeCamera *camera,
                                        struct vxd_volume_camera *out,
                                        struct vxd_err *err);
 
+/* The engine's camera as the schema's. */
+void vxd_volume_show_camera(const struct vxd_volume_camera *camera,
+                            Voxeld__V1__VolumeCamera *out);
+
 /* Elevations that a lidar may have, degrees either way: of scans, and of pictures. */
 #define VXD_SCAN_MAX_ELEVATION 89.0
 #define VXD_CAMERA_MAX_ELEVATION 90.0
@@ -199,21 +265,6 @@ enum vxd_status vxd_volume_read_camera(const Voxeld__V1__VolumeCamera *camera,
 enum vxd_status vxd_volume_read_lidar(const Voxeld__V1__VolumeLidar *lidar,
                                       double max_elevation_deg,
                                       struct vxd_volume_lidar *out, struct vxd_err *err);
-
-/* An absent pose is the identity.
- * errors  INVALID_ARGUMENT  not finite, or no unit quaternion */
-enum vxd_status vxd_volume_read_pose(const Voxeld__V1__Pose *pose, const char *field,
-                                     struct vxd_volume_pose *out, struct vxd_err *err);
-
-/* Makes a Pose in the arena; NULL after an error: RESOURCE_EXHAUSTED. */
-Voxeld__V1__Pose *vxd_volume_new_pose(struct vxd_decoder *arena,
-                                      const struct vxd_volume_pose *pose,
-                                      struct vxd_err *err);
-/* The pose that a query says, as x,y,z or x,y,z,qx,qy,qz,qw.
- * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
-enum vxd_status vxd_volume_query_pose(struct vxd_decoder *decoder,
-                                      const struct vxd_query_item *item,
-                                      Voxeld__V1__Pose **out, struct vxd_err *err);
 
 /* errors  INVALID_ARGUMENT  a corner is missing or not finite, or low is not below high */
 enum vxd_status vxd_volume_read_box(const Voxeld__V1__VolumeBox *box, double low[3],

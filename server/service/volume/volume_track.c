@@ -18,7 +18,6 @@
 
 enum {
     ENGINE_BYTES_A_PIXEL = 64, /* upload, depths in metres, and the frame map, at most */
-    TRACK_BYTES_A_PIXEL = 140, /* of the finest level */
     MAX_RAY_STEPS = 8192,      /* the engine's own end of a ray */
     MIN_ITERATIONS = 3,        /* of the finer levels */
     MAX_TRACK_TRIES = 2,
@@ -30,12 +29,9 @@ struct track_job {
     struct vxd_image depth;     /* decoded; freed by forget */
     struct vxd_image colour;
     struct vxd_volume_frame frame; /* depth and colour in host memory */
-    bool has_prior;                /* frame.T_map_camera is the client's */
-    struct vxd_track_options options;
+    struct vxd_volume_finding finding;
     struct vxd_buffer device_depth;
     struct vxd_buffer device_colour;
-    struct vxd_track_result result;
-    bool is_first;
     struct vxd_volume_activation activation;
     struct vxd_volume_output *depth_map;
     struct vxd_volume_output *normals;
@@ -128,19 +124,19 @@ static enum vxd_status read_sent(struct vxd_request *request,
     VXD_TRY(
         vxd_volume_check_number(sent->depth_max_m, "depth_max_m", 0, MAX_DEPTH_M, err));
     VXD_TRY(vxd_volume_read_pose(sent->prior, "T_map_camera", &frame->T_map_camera, err));
-    job->has_prior = sent->prior != NULL;
+    job->finding.has_prior = sent->prior != NULL;
     frame->depth_scale = sent->depth_scale;
     frame->depth_min_m = sent->depth_min_m;
     frame->depth_max_m = sent->depth_max_m > 0 ? sent->depth_max_m : DEFAULT_DEPTH_MAX_M;
-    job->options = sent->options;
-    VXD_TRY(read_levels(sent, &job->options, err));
-    VXD_TRY(vxd_track_options_init(&job->options, err));
+    job->finding.options = sent->options;
+    VXD_TRY(read_levels(sent, &job->finding.options, err));
+    VXD_TRY(vxd_track_options_init(&job->finding.options, err));
     VXD_TRY(vxd_volume_read_images(request, &sent->images, &job->depth, &job->colour,
                                    frame, err));
     n = n_pixels(&frame->camera);
-    most = (size_t)job->options.max_pixels;
+    most = (size_t)job->finding.options.max_pixels;
     request->cost_bytes =
-        n * ENGINE_BYTES_A_PIXEL + (n < most ? n : most) * TRACK_BYTES_A_PIXEL;
+        n * ENGINE_BYTES_A_PIXEL + (n < most ? n : most) * VXD_TRACK_BYTES_A_PIXEL;
 out:
     return status;
 }
@@ -194,13 +190,11 @@ void vxd_volume_track_forget(struct vxd_request *request)
 
 /* --- on the lane ------------------------------------------------------------------------ */
 
-/* Refuses rays that would keep the lane for long.
- * errors  RESOURCE_EXHAUSTED */
-static enum vxd_status check_steps(const struct track_job *job,
-                                   const struct vxd_queue *queue, bool predicts,
-                                   struct vxd_err *err)
+enum vxd_status vxd_volume_check_steps(const struct vxd_volume_finding *finding,
+                                       const struct vxd_volume_frame *frame,
+                                       const struct vxd_queue *queue, bool predicts,
+                                       struct vxd_err *err)
 {
-    const struct vxd_volume_frame *frame = &job->frame;
     const struct vxd_volume_camera *camera = &frame->camera;
     bool is_cuda = vxd_context_backend(vxd_queue_context(queue)) == VXD_BACKEND_CUDA;
     double most = is_cuda ? MAX_STEPS_CUDA : MAX_STEPS_CPU;
@@ -208,9 +202,9 @@ static enum vxd_status check_steps(const struct track_job *job,
     double x = fmax(fabs(camera->cx), fabs(camera->width - camera->cx)) / camera->fx;
     double y = fmax(fabs(camera->cy), fabs(camera->height - camera->cy)) / camera->fy;
     double length = (frame->depth_max_m - frame->depth_min_m) * sqrt(1 + x * x + y * y);
-    double steps = fmin(length / job->base.volume->spec.voxel_size_m + 1, MAX_RAY_STEPS);
+    double steps = fmin(length / finding->volume->spec.voxel_size_m + 1, MAX_RAY_STEPS);
 
-    n = fmin(n, job->options.max_pixels) + (predicts ? n : 0);
+    n = fmin(n, finding->options.max_pixels) + (predicts ? n : 0);
     if (n * steps <= most) {
         return VXD_OK;
     }
@@ -249,32 +243,65 @@ out:
 
 /* Tracks from the client's pose; else from where the tracker expects the camera, and then from
  * where it was, since a camera may have stopped. The frame has the pose that was found. */
-static enum vxd_status find_pose(struct vxd_queue *queue, struct track_job *job,
+static enum vxd_status find_pose(struct vxd_queue *queue,
+                                 struct vxd_volume_finding *finding,
                                  const struct vxd_track_state *state,
                                  struct vxd_volume_frame *frame, struct vxd_err *err)
 {
-    struct vxd_volume *volume = job->base.volume->volume;
+    struct vxd_volume *volume = finding->volume->volume;
     struct vxd_track_state from = *state;
     enum vxd_status status = VXD_OK;
 
     for (int i = 0; i < MAX_TRACK_TRIES; i++) {
         struct vxd_track_result result;
 
-        if (!job->has_prior) {
+        if (!finding->has_prior) {
             vxd_track_predict(&from, &frame->T_map_camera);
         }
-        VXD_TRY(vxd_track(queue, volume, frame, &job->options, &result, err));
+        VXD_TRY(vxd_track(queue, volume, frame, &finding->options, &result, err));
         if (i == 0 || result.status == VXD_TRACK_OK) {
-            job->result = result;
+            finding->result = result;
         }
-        if (result.status == VXD_TRACK_OK || job->has_prior || !from.has_motion) {
+        if (result.status == VXD_TRACK_OK || finding->has_prior || !from.has_motion) {
             break;
         }
         vxd_track_lose(&from);
     }
-    frame->T_map_camera = job->result.T_map_camera;
+    frame->T_map_camera = finding->result.T_map_camera;
 out:
     return status;
+}
+
+enum vxd_status vxd_volume_locate(struct vxd_queue *queue,
+                                  struct vxd_volume_finding *finding,
+                                  const struct vxd_track_state *state,
+                                  struct vxd_volume_frame *frame, struct vxd_err *err)
+{
+    struct vxd_volume_info info;
+
+    vxd_volume_get_info(finding->volume->volume, &info);
+    finding->is_first = info.n_blocks == 0;
+    if (!finding->is_first) {
+        return find_pose(queue, finding, state, frame, err);
+    }
+    finding->result = (struct vxd_track_result){.T_map_camera = frame->T_map_camera};
+    return VXD_OK;
+}
+
+void vxd_volume_keep_track(const struct vxd_volume_finding *finding,
+                           const struct vxd_track_state *state)
+{
+    struct vxd_track_state next = *state;
+
+    if (finding->result.status == VXD_TRACK_OK) {
+        if (finding->is_first) {
+            next = (struct vxd_track_state){0};
+        }
+        vxd_track_accept(&next, &finding->result.T_map_camera);
+    } else {
+        vxd_track_lose(&next);
+    }
+    finding->volume->track = next;
 }
 
 /* Makes the tensor of the information, and the pose.
@@ -336,12 +363,13 @@ enum vxd_status vxd_volume_track_submit(struct vxd_request *request,
         return VXD_RESOURCE_EXHAUSTED;
     }
     VXD_TRY(vxd_volume_open(request, input->name, err));
-    VXD_TRY(check_steps(job, queue, false, err));
+    job->finding.volume = job->base.volume;
+    VXD_TRY(vxd_volume_check_steps(&job->finding, &job->frame, queue, false, err));
     VXD_TRY(upload(queue, job, &frame, err));
-    VXD_TRY(find_pose(queue, job, &job->base.volume->track, &frame, err));
-    VXD_TRY(show_result(request, &job->result, &reply->information, &reply->t_map_camera,
-                        err));
-    SHOW_RESULT(reply, &job->result);
+    VXD_TRY(find_pose(queue, &job->finding, &job->base.volume->track, &frame, err));
+    VXD_TRY(show_result(request, &job->finding.result, &reply->information,
+                        &reply->t_map_camera, err));
+    SHOW_RESULT(reply, &job->finding.result);
     request->output = &reply->base;
 out:
     return status;
@@ -354,23 +382,6 @@ enum vxd_status vxd_volume_track_finish(struct vxd_request *request,
     (void)err;
     ((Voxeld__V1__VolumeTrackResponse *)request->output)->engine_ms =
         (double)request->engine_ns / 1e6;
-    return VXD_OK;
-}
-
-/* Finds the pose of the frame, or of the first frame of an empty volume takes it as it is
- * thought to be. */
-static enum vxd_status locate(struct vxd_queue *queue, struct track_job *job,
-                              const struct vxd_track_state *state,
-                              struct vxd_volume_frame *frame, struct vxd_err *err)
-{
-    struct vxd_volume_info info;
-
-    vxd_volume_get_info(job->base.volume->volume, &info);
-    job->is_first = info.n_blocks == 0;
-    if (!job->is_first) {
-        return find_pose(queue, job, state, frame, err);
-    }
-    job->result = (struct vxd_track_result){.T_map_camera = frame->T_map_camera};
     return VXD_OK;
 }
 
@@ -390,10 +401,10 @@ static enum vxd_status integrate(struct vxd_request *request, struct vxd_queue *
     kept.has_colour_camera = frame->has_colour_camera;
     vxd_volume_keep_image(request, &kept, job->depth.data != NULL ? &input->depth : &none,
                           job->colour.data != NULL ? &input->colour : &none);
-    if (job->is_first && job->activation.n_blocks == 0) {
-        job->is_first = false;
-        job->result.status = VXD_TRACK_LOST;
-        job->result.reason = VXD_TRACK_NO_DEPTH;
+    if (job->finding.is_first && job->activation.n_blocks == 0) {
+        job->finding.is_first = false;
+        job->finding.result.status = VXD_TRACK_LOST;
+        job->finding.result.reason = VXD_TRACK_NO_DEPTH;
     }
 out:
     return status;
@@ -436,7 +447,7 @@ static enum vxd_status cast_maps(struct vxd_request *request, struct vxd_queue *
         .T_map_camera = frame->T_map_camera,
         .depth_min_m = frame->depth_min_m,
         .depth_max_m = frame->depth_max_m,
-        .weight_threshold = job->options.min_weight,
+        .weight_threshold = job->finding.options.min_weight,
         .depth = job->depth_map != NULL ? job->depth_map->device : NULL,
         .normal = job->normals != NULL ? job->normals->device : NULL,
         .colour = job->colours != NULL ? job->colours->device : NULL};
@@ -461,7 +472,7 @@ static enum vxd_status prepare(struct vxd_request *request, const struct vxd_que
         return vxd_fail(err, VXD_FAILED_PRECONDITION, "predict_colours",
                         "the volume \"%s\" keeps no colours", input->name);
     }
-    return check_steps(job, queue, predicts, err);
+    return vxd_volume_check_steps(&job->finding, &job->frame, queue, predicts, err);
 }
 
 enum vxd_status vxd_volume_track_and_integrate_submit(struct vxd_request *request,
@@ -482,34 +493,26 @@ enum vxd_status vxd_volume_track_and_integrate_submit(struct vxd_request *reques
         return VXD_RESOURCE_EXHAUSTED;
     }
     VXD_TRY(vxd_volume_open(request, input->name, err));
+    job->finding.volume = job->base.volume;
     VXD_TRY(prepare(request, queue, input, err));
     if (!input->reset) {
         state = job->base.volume->track;
     }
     VXD_TRY(upload(queue, job, &frame, err));
-    VXD_TRY(locate(queue, job, &state, &frame, err));
-    VXD_TRY(show_result(request, &job->result, &reply->information, &reply->t_map_camera,
-                        err));
+    VXD_TRY(vxd_volume_locate(queue, &job->finding, &state, &frame, err));
+    VXD_TRY(show_result(request, &job->finding.result, &reply->information,
+                        &reply->t_map_camera, err));
     VXD_TRY(reserve_maps(request, queue, input, reply, err));
     reply->n_pixels = n_pixels(&frame.camera);
-    if (job->result.status == VXD_TRACK_OK) {
+    if (job->finding.result.status == VXD_TRACK_OK) {
         VXD_TRY(integrate(request, queue, input, &frame, err));
     }
     if (job->base.n_outputs > 0) {
         VXD_TRY(cast_maps(request, queue, &frame, err));
     }
-    SHOW_RESULT(reply, &job->result);
+    SHOW_RESULT(reply, &job->finding.result);
     request->output = &reply->base;
-    /* What the tracker knows goes with the volume. */
-    if (job->result.status == VXD_TRACK_OK) {
-        if (job->is_first) {
-            state = (struct vxd_track_state){0};
-        }
-        vxd_track_accept(&state, &job->result.T_map_camera);
-    } else {
-        vxd_track_lose(&state);
-    }
-    job->base.volume->track = state;
+    vxd_volume_keep_track(&job->finding, &state);
 out:
     return status;
 }
@@ -527,11 +530,11 @@ enum vxd_status vxd_volume_track_and_integrate_finish(struct vxd_request *reques
     (void)queue;
     (void)err;
     vxd_volume_get_info(volume->volume, &info);
-    volume->n_images += job->result.status == VXD_TRACK_OK ? 1 : 0;
+    volume->n_images += job->finding.result.status == VXD_TRACK_OK ? 1 : 0;
     vxd_volume_show(reply->depth_map, job->depth_map);
     vxd_volume_show(reply->normals, job->normals);
     vxd_volume_show(reply->colours, job->colours);
-    reply->is_first = job->is_first;
+    reply->is_first = job->finding.is_first;
     reply->n_touched = job->activation.n_blocks;
     reply->n_new = job->activation.n_new;
     reply->n_blocks = info.n_blocks;

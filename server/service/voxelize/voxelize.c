@@ -46,6 +46,11 @@ static enum vxd_status submit_grouping(struct vxd_request *request,
     features = job->args.n_channels > 0 && job->work.ptr != NULL
                    ? (float *)(void *)((uint8_t *)job->work.ptr + job->features_offset)
                    : NULL;
+    if (job->args.rule == VXD_RULE_DOUBLE && job->work.ptr != NULL) {
+        job->clouds.exact =
+            (double *)(void *)((uint8_t *)job->work.ptr + job->exact_offset);
+        job->args.exact = job->clouds.exact;
+    }
     VXD_TRY(vxd_clouds_decode(&job->clouds, queue, positions, features, err));
     job->args.positions = positions;
     job->args.features = features;

@@ -127,6 +127,13 @@ static enum vxd_status check_lattice(struct vxd_voxelize_job *job, struct vxd_er
         job->args.rule = VXD_RULE_MINKOWSKI;
         return VXD_OK;
     }
+    if (job->rule == VOXELD__V1__VOXEL_RULE__DOUBLE) {
+        job->args.rule = VXD_RULE_DOUBLE;
+        job->args.exact_size_m[0] = input->size->x;
+        job->args.exact_size_m[1] = input->size->y;
+        job->args.exact_size_m[2] = input->size->z;
+        return VXD_OK;
+    }
     job->args.rule = VXD_RULE_SPCONV;
     if (!job->args.has_range) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "range",
@@ -315,7 +322,10 @@ static bool lay_out(struct vxd_voxelize_job *job)
     return vxd_layout_add(&job->work_bytes, job->args.n_points, 3 * sizeof(float),
                           &offset) &&
            vxd_layout_add(&job->work_bytes, job->args.n_points, channel_bytes,
-                          &job->features_offset);
+                          &job->features_offset) &&
+           vxd_layout_add(&job->work_bytes,
+                          job->args.rule == VXD_RULE_DOUBLE ? job->args.n_points : 0,
+                          3 * sizeof(double), &job->exact_offset);
 }
 
 /* Estimates what the engine will take of its device budget. */

@@ -91,15 +91,16 @@ static int find_word(const char *word, size_t n_bytes, const char *const *names,
 
 static enum vxd_status take_rule(void *query, const struct vxd_query_item *item)
 {
-    static const char *const names[] = {"spconv", "minkowski"};
+    static const char *const names[] = {"spconv", "minkowski", "double"};
     struct query *q = query;
-    int i = find_word(item->value, strlen(item->value), names, 2);
+    int i = find_word(item->value, strlen(item->value), names, 3);
 
     if (i < 0) {
-        return vxd_query_fail(q->err, item, "spconv or minkowski");
+        return vxd_query_fail(q->err, item, "spconv, minkowski or double");
     }
-    q->input->rule =
-        i == 0 ? VOXELD__V1__VOXEL_RULE__SPCONV : VOXELD__V1__VOXEL_RULE__MINKOWSKI;
+    q->input->rule = i == 0   ? VOXELD__V1__VOXEL_RULE__SPCONV
+                     : i == 1 ? VOXELD__V1__VOXEL_RULE__MINKOWSKI
+                              : VOXELD__V1__VOXEL_RULE__DOUBLE;
     return VXD_OK;
 }
 

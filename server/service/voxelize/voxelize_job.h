@@ -50,6 +50,7 @@ struct vxd_voxelize_job {
     struct vxd_result_array results[VXD_N_RESULTS];
     size_t results_bytes;
     size_t features_offset; /* in the work block, behind the positions */
+    size_t exact_offset;    /* of DOUBLE; likewise */
     size_t work_bytes;
 
     struct vxd_merge *merge; /* voxelize_merge.h; NULL = none */

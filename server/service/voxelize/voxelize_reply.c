@@ -138,6 +138,9 @@ static enum vxd_status set_lattice(struct vxd_request *request,
     const Voxeld__V1__Vec3 *size = job->input->size;
     bool is_spconv = job->rule == VOXELD__V1__VOXEL_RULE__SPCONV;
     const Voxeld__V1__Vec3 *low = is_spconv ? job->input->range->low : NULL;
+    const double *origin = job->clouds.origin;
+    const char *frame =
+        origin[0] == 0 && origin[1] == 0 && origin[2] == 0 ? "map" : "origin";
 
     reply->size = new_vector(request, size->x, size->y, size->z, err);
     reply->origin = new_vector(request, job->clouds.origin[0], job->clouds.origin[1],
@@ -145,8 +148,9 @@ static enum vxd_status set_lattice(struct vxd_request *request,
     reply->low = new_vector(request, low != NULL ? low->x : 0, low != NULL ? low->y : 0,
                             low != NULL ? low->z : 0, err);
     reply->axes = vxd_message_text(request->decoder, "xyz", 3, err);
+    reply->frame = vxd_message_text(request->decoder, frame, strlen(frame), err);
     if (reply->size == NULL || reply->origin == NULL || reply->low == NULL ||
-        reply->axes == NULL) {
+        reply->axes == NULL || reply->frame == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
     reply->rule = job->rule;

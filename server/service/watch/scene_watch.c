@@ -5,6 +5,7 @@
 
 #include "proto/base/clock.h"
 #include "server/instance/instance.h"
+#include "server/service/existing/existing.h"
 #include "server/service/scene/scene.h"
 #include "server/service/service.h"
 #include "server/service/watch/watch.h"
@@ -191,8 +192,7 @@ static enum vxd_status look(struct vxd_request *request, struct vxd_queue *queue
     is_same = is_there && after != NULL && job->head.generation == after->generation &&
               job->base.scene->generation == after->generation;
     if (!is_there && after == NULL) {
-        return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no scene \"%s\"",
-                        input->name);
+        return vxd_missing_scene(request, "name", input->name, err);
     }
     if (!is_there) {
         job->head.generation = after->generation;

@@ -13,10 +13,11 @@
 static const struct {
     const char *topic;
     enum vxd_foxglove_schema schema;
-} scene_channels[VXD_FOX_SCENE_CHANNELS] = {{"points", VXD_FOXGLOVE_POINT_CLOUD},
-                                            {"cubes", VXD_FOXGLOVE_SCENE_UPDATE},
-                                            {"voxels", VXD_FOXGLOVE_VOXEL_GRID},
-                                            {"costmap", VXD_FOXGLOVE_GRID}};
+} scene_channels[VXD_FOX_SCENE_CHANNELS] = {
+    {"points", VXD_FOXGLOVE_POINT_CLOUD}, {"cubes", VXD_FOXGLOVE_SCENE_UPDATE},
+    {"voxels", VXD_FOXGLOVE_VOXEL_GRID},  {"costmap", VXD_FOXGLOVE_GRID},
+    {"image", VXD_FOXGLOVE_IMAGE},        {"scan", VXD_FOXGLOVE_LASER_SCAN},
+    {"pose", VXD_FOXGLOVE_POSE}};
 
 static void send_text(struct vxd_foxglove *viewer, struct vxd_text *take_text)
 {
@@ -165,6 +166,7 @@ void vxd_fox_advertise(struct vxd_foxglove *viewer, bool with_transforms, size_t
 
     if (with_transforms) {
         append_channel(&text, VXD_FOX_TRANSFORMS_ID, "/tf", VXD_FOXGLOVE_TRANSFORMS);
+        append_channel(&text, VXD_FOX_LOG_ID, "/log", VXD_FOXGLOVE_LOG);
     }
     for (size_t i = from; i < viewer->n_things; i++) {
         append_thing(&text, &viewer->things[i]);
@@ -202,9 +204,9 @@ void vxd_fox_send_status(struct vxd_foxglove *viewer, int level, const char *for
 static void subscribe(struct vxd_foxglove *viewer, uint32_t id, uint32_t channel)
 {
     uint32_t which;
+    const struct vxd_fox_thing *thing = vxd_fox_thing_of(viewer, channel, &which);
 
-    if (channel != VXD_FOX_TRANSFORMS_ID &&
-        vxd_fox_thing_of(viewer, channel, &which) == NULL) {
+    if (channel != VXD_FOX_TRANSFORMS_ID && channel != VXD_FOX_LOG_ID && thing == NULL) {
         vxd_fox_send_status(viewer, 2,
                             "there is no channel %" PRIu32 " for subscription %" PRIu32,
                             channel, id);
@@ -229,6 +231,9 @@ static void subscribe(struct vxd_foxglove *viewer, uint32_t id, uint32_t channel
     }
     viewer->subscriptions[viewer->n_subscriptions++] =
         (struct vxd_fox_subscription){.id = id, .channel = channel};
+    if (thing != NULL && vxd_fox_needs_sensor(vxd_fox_schema_of(thing, which))) {
+        viewer->must_list_scenes = true; /* it says where the sensor was */
+    }
 }
 
 void vxd_fox_subscribe(struct vxd_foxglove *viewer,

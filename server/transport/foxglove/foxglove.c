@@ -32,7 +32,7 @@ enum vxd_status vxd_foxglove_create(struct vxd_server *server,
     (void)snprintf(viewer->peer, sizeof viewer->peer, "%s", peer->name);
     viewer->peer_uid = peer->uid;
     viewer->max_bytes = max_bytes;
-    viewer->next_id = VXD_FOX_TRANSFORMS_ID + 1;
+    viewer->next_id = VXD_FOX_LOG_ID + 1;
     viewer->transforms_version = 1;
     voxeld__v1__watch_point__init(&viewer->after);
     status =

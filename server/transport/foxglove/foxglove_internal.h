@@ -7,6 +7,7 @@
 #include "proto/wire/wire.h"
 #include "server/transport/foxglove/foxglove.h"
 #include "voxeld/v1/grid.pb-c.h"
+#include "voxeld/v1/render.pb-c.h"
 #include "voxeld/v1/scene.pb-c.h"
 #include "voxeld/v1/volume.pb-c.h"
 
@@ -18,6 +19,10 @@ enum vxd_foxglove_schema {
     VXD_FOXGLOVE_VOXEL_GRID,
     VXD_FOXGLOVE_SCENE_UPDATE,
     VXD_FOXGLOVE_GRID,
+    VXD_FOXGLOVE_IMAGE,
+    VXD_FOXGLOVE_LASER_SCAN,
+    VXD_FOXGLOVE_POSE,
+    VXD_FOXGLOVE_LOG,
     VXD_FOXGLOVE_N_SCHEMAS
 };
 
@@ -105,6 +110,24 @@ enum vxd_status vxd_fox_mesh_message(const Voxeld__V1__VolumeExtractResponse *re
                                      const char *name, uint32_t part, uint32_t n_gone,
                                      int64_t stamp_ns, struct vxd_text *text,
                                      struct vxd_err *err);
+
+/* --- sensor_messages.c: what sensors would say ------------------------------------------------ */
+
+/* Appends a picture as a CompressedImage. */
+void vxd_fox_image_message(const Voxeld__V1__SceneRenderResponse *reply,
+                           const char *frame, int64_t stamp_ns, struct vxd_text *text);
+/* Appends the depths of a level lidar's row as a LaserScan from a place, its axes those of the
+ * frame. errors  INTERNAL (no such depths) */
+enum vxd_status vxd_fox_laser_message(const Voxeld__V1__SceneRenderResponse *reply,
+                                      const char *frame, const double place[3],
+                                      int64_t stamp_ns, struct vxd_text *text,
+                                      struct vxd_err *err);
+/* Appends a pose as a PoseInFrame. */
+void vxd_fox_pose_message(const Voxeld__V1__Pose *pose, const char *frame,
+                          int64_t stamp_ns, struct vxd_text *text);
+/* Appends a line about an object as a Log, of the level INFO. */
+void vxd_fox_log_message(const char *name, const char *message, int64_t stamp_ns,
+                         struct vxd_text *text);
 
 /* Appends the transforms of a frame to its low corner, as a field of FrameTransforms. */
 void vxd_fox_transform(struct vxd_text *text, const char *parent, const char *prefix,

@@ -13,7 +13,11 @@ const char *vxd_foxglove_schema_name(enum vxd_foxglove_schema schema)
         [VXD_FOXGLOVE_POINT_CLOUD] = "foxglove.PointCloud",
         [VXD_FOXGLOVE_VOXEL_GRID] = "foxglove.VoxelGrid",
         [VXD_FOXGLOVE_SCENE_UPDATE] = "foxglove.SceneUpdate",
-        [VXD_FOXGLOVE_GRID] = "foxglove.Grid"};
+        [VXD_FOXGLOVE_GRID] = "foxglove.Grid",
+        [VXD_FOXGLOVE_IMAGE] = "foxglove.CompressedImage",
+        [VXD_FOXGLOVE_LASER_SCAN] = "foxglove.LaserScan",
+        [VXD_FOXGLOVE_POSE] = "foxglove.PoseInFrame",
+        [VXD_FOXGLOVE_LOG] = "foxglove.Log"};
 
     return names[schema];
 }
@@ -32,7 +36,13 @@ void vxd_foxglove_schema_append(enum vxd_foxglove_schema schema, struct vxd_text
                                      &vxd_foxglove_VoxelGrid_bytes},
         [VXD_FOXGLOVE_SCENE_UPDATE] = {vxd_foxglove_SceneUpdate,
                                        &vxd_foxglove_SceneUpdate_bytes},
-        [VXD_FOXGLOVE_GRID] = {vxd_foxglove_Grid, &vxd_foxglove_Grid_bytes}};
+        [VXD_FOXGLOVE_GRID] = {vxd_foxglove_Grid, &vxd_foxglove_Grid_bytes},
+        [VXD_FOXGLOVE_IMAGE] = {vxd_foxglove_CompressedImage,
+                                &vxd_foxglove_CompressedImage_bytes},
+        [VXD_FOXGLOVE_LASER_SCAN] = {vxd_foxglove_LaserScan,
+                                     &vxd_foxglove_LaserScan_bytes},
+        [VXD_FOXGLOVE_POSE] = {vxd_foxglove_PoseInFrame, &vxd_foxglove_PoseInFrame_bytes},
+        [VXD_FOXGLOVE_LOG] = {vxd_foxglove_Log, &vxd_foxglove_Log_bytes}};
     size_t n_bytes = *sets[schema].n_bytes;
     size_t n_chars = vxd_base64_encoded_bytes(n_bytes);
     char *chars = malloc(n_chars);

@@ -15,5 +15,13 @@ extern const char vxd_foxglove_SceneUpdate[];
 extern const size_t vxd_foxglove_SceneUpdate_bytes;
 extern const char vxd_foxglove_Grid[];
 extern const size_t vxd_foxglove_Grid_bytes;
+extern const char vxd_foxglove_CompressedImage[];
+extern const size_t vxd_foxglove_CompressedImage_bytes;
+extern const char vxd_foxglove_Log[];
+extern const size_t vxd_foxglove_Log_bytes;
+extern const char vxd_foxglove_LaserScan[];
+extern const size_t vxd_foxglove_LaserScan_bytes;
+extern const char vxd_foxglove_PoseInFrame[];
+extern const size_t vxd_foxglove_PoseInFrame_bytes;
 
 #endif

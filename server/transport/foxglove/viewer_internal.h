@@ -11,10 +11,11 @@
 #include "voxeld/v1/watch.pb-c.h"
 
 /* Channels of a scene and of a volume, in the order of their ids. */
-#define VXD_FOX_SCENE_CHANNELS 4
+#define VXD_FOX_SCENE_CHANNELS 7
 #define VXD_FOX_VOLUME_CHANNELS 1
-/* The id of the transforms; others follow. */
+/* The ids of the transforms and of the log; others follow. */
 #define VXD_FOX_TRANSFORMS_ID 1
+#define VXD_FOX_LOG_ID 2
 #define VXD_FOX_MOST_FRAME 64
 
 /* A scene or a volume. */
@@ -30,6 +31,10 @@ struct vxd_fox_thing {
     int64_t changed_ns;
     int64_t created_ns;
     uint32_t first_id; /* of its channels */
+    /* Of a scene: where the sensor of its newest scan was; not known where that is 0. */
+    int64_t sensor_ns;
+    double place[3];
+    double turn[4]; /* x, y, z, w */
 };
 
 struct vxd_fox_subscription {
@@ -57,7 +62,8 @@ enum vxd_fox_job_kind {
     VXD_FOX_LIST_VOLUMES,
     VXD_FOX_EXPORT,
     VXD_FOX_COSTMAP,
-    VXD_FOX_MESH
+    VXD_FOX_MESH,
+    VXD_FOX_RENDER /* a picture or a planar scan */
 };
 
 struct vxd_fox_job {
@@ -70,8 +76,10 @@ struct vxd_fox_job {
     uint64_t version; /* as it was known when the request was made */
     int64_t changed_ns;
     uint32_t level;
-    uint32_t part;  /* of a mesh */
-    uint64_t first; /* block of the part */
+    uint32_t part;                  /* of a mesh */
+    uint64_t first;                 /* block of the part */
+    char frame[VXD_FOX_MOST_FRAME]; /* of a picture and of a planar scan ... */
+    double place[3];                /* ... which is from here */
 };
 
 struct vxd_foxglove {
@@ -127,6 +135,25 @@ void vxd_fox_subscribe(struct vxd_foxglove *viewer,
                        const struct vxd_foxglove_command *command);
 void vxd_fox_unsubscribe(struct vxd_foxglove *viewer,
                          const struct vxd_foxglove_command *command);
+
+/* --- sensor_work.c: with the lock held -------------------------------------------------------- */
+
+/* Whether a schema's messages depend on where a sensor was. */
+bool vxd_fox_needs_sensor(enum vxd_foxglove_schema schema);
+/* Takes the sensor's pose from what is known of a scene. */
+void vxd_fox_take_sensor(struct vxd_fox_thing *thing, const Voxeld__V1__SceneInfo *info);
+/* Writes the request of a picture or a planar scan, for the job. False: there is none to make, as
+ * no sensor is known. */
+bool vxd_fox_ask_render(struct vxd_fox_job *job, const struct vxd_fox_thing *thing,
+                        char *body, size_t capacity);
+/* Appends the message of its reply.
+ * errors  INTERNAL, RESOURCE_EXHAUSTED (larger than max_bytes) */
+enum vxd_status vxd_fox_take_render(const struct vxd_fox_job *job,
+                                    const Voxeld__V1__SceneRenderResponse *output,
+                                    size_t max_bytes, struct vxd_text *text,
+                                    struct vxd_err *err);
+/* Appends the pose of the thing's sensor. False: none is known. */
+bool vxd_fox_append_pose(const struct vxd_fox_thing *thing, struct vxd_text *text);
 
 /* --- work.c ----------------------------------------------------------------------------------- */
 

@@ -138,7 +138,17 @@ static bool is_new(const struct vxd_fox_subscription *s, uint64_t generation,
     return !s->is_sent || s->generation != generation || version > s->version;
 }
 
+static void mark_sent(struct vxd_fox_subscription *s, uint64_t generation,
+                      uint64_t version)
+{
+    s->is_sent = true;
+    s->generation = generation;
+    s->version = version;
+}
+
 static void send_transforms(struct vxd_foxglove *viewer, struct vxd_fox_subscription *s);
+static void send_pose(struct vxd_foxglove *viewer, struct vxd_fox_subscription *s,
+                      const struct vxd_fox_thing *thing);
 
 /* Makes the job and the request of a subscription's thing. */
 static const char *ask_for(struct vxd_foxglove *viewer, struct vxd_fox_subscription *s,
@@ -161,6 +171,11 @@ static const char *ask_for(struct vxd_foxglove *viewer, struct vxd_fox_subscript
         (void)snprintf(body->text, sizeof body->text,
                        "{\"name\":\"%s\",\"limit\":\"%d\"}", thing->name, PART_BLOCKS);
         return "volume_extract";
+    }
+    if (schema == VXD_FOXGLOVE_IMAGE || schema == VXD_FOXGLOVE_LASER_SCAN) {
+        return vxd_fox_ask_render(job, thing, body->text, sizeof body->text)
+                   ? "scene_render"
+                   : NULL;
     }
     if (schema == VXD_FOXGLOVE_GRID) {
         job->kind = VXD_FOX_COSTMAP;
@@ -186,6 +201,9 @@ static const char *choose_subscription(struct vxd_foxglove *viewer, struct body 
         const struct vxd_fox_thing *thing;
         uint32_t which = 0;
 
+        if (s->channel == VXD_FOX_LOG_ID) {
+            continue;
+        }
         if (s->channel == VXD_FOX_TRANSFORMS_ID) {
             if (is_new(s, 0, viewer->transforms_version)) {
                 send_transforms(viewer, s);
@@ -194,8 +212,19 @@ static const char *choose_subscription(struct vxd_foxglove *viewer, struct body 
         }
         thing = vxd_fox_thing_of(viewer, s->channel, &which);
         if (thing != NULL && is_new(s, thing->generation, thing->version)) {
-            viewer->turn = at + 1;
-            return ask_for(viewer, s, thing, which, body);
+            const char *method;
+
+            if (vxd_fox_schema_of(thing, which) == VXD_FOXGLOVE_POSE) {
+                send_pose(viewer, s, thing);
+                continue;
+            }
+            method = ask_for(viewer, s, thing, which, body);
+            if (method != NULL) {
+                viewer->turn = at + 1;
+                return method;
+            }
+            mark_sent(s, thing->generation, thing->version);
+            viewer->job.kind = VXD_FOX_NOTHING;
         }
     }
     return NULL;
@@ -293,6 +322,50 @@ static void send_transforms(struct vxd_foxglove *viewer, struct vxd_fox_subscrip
     send_data(viewer, &text);
 }
 
+static void send_pose(struct vxd_foxglove *viewer, struct vxd_fox_subscription *s,
+                      const struct vxd_fox_thing *thing)
+{
+    struct vxd_text text = {0};
+
+    mark_sent(s, thing->generation, thing->version);
+    begin_data(&text, s->id);
+    if (vxd_fox_append_pose(thing, &text)) {
+        send_data(viewer, &text);
+    } else {
+        free(text.bytes);
+    }
+}
+
+/* To who has subscribed to the log. */
+static void send_log(struct vxd_foxglove *viewer, const char *name, int64_t stamp_ns,
+                     const char *message)
+{
+    for (size_t i = 0; i < viewer->n_subscriptions; i++) {
+        struct vxd_text text = {0};
+
+        if (viewer->subscriptions[i].channel == VXD_FOX_LOG_ID) {
+            begin_data(&text, viewer->subscriptions[i].id);
+            vxd_fox_log_message(name, message,
+                                stamp_ns > 0 ? stamp_ns : vxd_clock_unix_ns(), &text);
+            send_data(viewer, &text);
+        }
+    }
+}
+
+static bool watches_sensors(struct vxd_foxglove *viewer)
+{
+    for (size_t i = 0; i < viewer->n_subscriptions; i++) {
+        uint32_t which;
+        const struct vxd_fox_thing *thing =
+            vxd_fox_thing_of(viewer, viewer->subscriptions[i].channel, &which);
+
+        if (thing != NULL && vxd_fox_needs_sensor(vxd_fox_schema_of(thing, which))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* --- replies: with the lock held ------------------------------------------------------------- */
 
 static void take_heads(struct vxd_foxglove *viewer,
@@ -313,8 +386,15 @@ static void take_heads(struct vxd_foxglove *viewer,
             vxd_socket_close(viewer->socket, VXD_SOCKET_FAULT, "no memory");
             return;
         }
-        viewer->must_list_scenes =
-            viewer->must_list_scenes || thing->generation != head->generation;
+        viewer->must_list_scenes = viewer->must_list_scenes ||
+                                   thing->generation != head->generation ||
+                                   watches_sensors(viewer);
+        if (viewer->has_after) {
+            char message[48];
+
+            (void)snprintf(message, sizeof message, "version %" PRIu64, head->version);
+            send_log(viewer, head->name, head->changed_ns, message);
+        }
         thing->is_there = true;
         thing->generation = head->generation;
         thing->version = head->version;
@@ -326,6 +406,7 @@ static void take_heads(struct vxd_foxglove *viewer,
 
         if (thing != NULL) {
             thing->is_there = false;
+            send_log(viewer, output->dropped[i], 0, "dropped");
         }
     }
     if (viewer->n_things > n_before) {
@@ -374,8 +455,11 @@ static void take_scenes(struct vxd_foxglove *viewer,
             vxd_fox_thing_find(viewer, false, info->name, false);
 
         if (thing != NULL && info->spec != NULL) {
-            set_place(viewer, thing, info->spec->frame_id, info->spec->origin,
-                      info->created_ns);
+            if (!thing->has_place || thing->created_ns != info->created_ns) {
+                set_place(viewer, thing, info->spec->frame_id, info->spec->origin,
+                          info->created_ns);
+            }
+            vxd_fox_take_sensor(thing, info);
         }
     }
 }
@@ -424,14 +508,6 @@ static struct vxd_fox_subscription *find_subscription(struct vxd_foxglove *viewe
         }
     }
     return NULL;
-}
-
-static void mark_sent(struct vxd_fox_subscription *s, uint64_t generation,
-                      uint64_t version)
-{
-    s->is_sent = true;
-    s->generation = generation;
-    s->version = version;
 }
 
 /* How many levels coarser a surface is that has so many times fewer cells. */
@@ -523,6 +599,12 @@ static void take_subscribed(struct vxd_foxglove *viewer, const ProtobufCMessage 
     if (job->kind == VXD_FOX_EXPORT) {
         status = take_export(viewer, s, (const Voxeld__V1__SceneExportResponse *)output,
                              &text, &err);
+    } else if (job->kind == VXD_FOX_RENDER) {
+        const Voxeld__V1__SceneRenderResponse *picture =
+            (const Voxeld__V1__SceneRenderResponse *)output;
+
+        status = vxd_fox_take_render(job, picture, viewer->max_bytes, &text, &err);
+        mark_sent(s, picture->generation, picture->version);
     } else if (job->kind == VXD_FOX_MESH) {
         status = take_mesh(viewer, s, (const Voxeld__V1__VolumeExtractResponse *)output,
                            &text, &err);

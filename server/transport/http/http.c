@@ -140,6 +140,14 @@ static const struct vxd_method *find_path(struct vxd_http_exchange *exchange,
         method =
             find_in_folder(exchange, url, "/v1/volumes", "volume_list", "volume_get");
     }
+    if (method == NULL) {
+        method = find_in_folder(exchange, url, "/v1/posegraphs", "posegraph_list",
+                                "posegraph_get");
+    }
+    if (method == NULL) {
+        method = find_in_folder(exchange, url, "/v1/odometries", "odometry_list",
+                                "odometry_get");
+    }
     return method != NULL ? method
                           : find_in_folder(exchange, url, "/v1/networks", "network_list",
                                            "network_get");

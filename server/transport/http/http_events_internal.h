@@ -43,6 +43,10 @@ struct vxd_http_events {
 /* http_events_query.c: the request of the next watch, into events->body. */
 void vxd_http_events_write_body(struct vxd_http_events *events, uint32_t wait_ms);
 
+/* http_events_query.c: the point that the id of an event says, as it comes back in Last-Event-ID:
+ * "7-3", or within a change "7-3-5-1000": generation, version, to_version, first. False: it is none. */
+bool vxd_http_events_read_id(const char *text, Voxeld__V1__WatchPoint *out);
+
 /* http_events.c: the name of an event; NULL: nothing has changed. */
 const char *vxd_http_events_name(const Voxeld__V1__SceneWatchResponse *reply);
 /* The id of the event that has this point next. */

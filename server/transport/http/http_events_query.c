@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a watch that goes on asks: its URL, and the request of each of its watches. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,7 @@
 #define MOST_BYTES (4u << 20)
 #define BODY_BYTES VXD_HTTP_EVENTS_BODY_BYTES
 
-/* "7-3", or within a change "7-3-5-1000": generation, version, to_version, first. */
-static bool read_point(const char *text, Voxeld__V1__WatchPoint *out)
+bool vxd_http_events_read_id(const char *text, Voxeld__V1__WatchPoint *out)
 {
     uint64_t numbers[4] = {0};
     size_t n = 0;
@@ -25,7 +25,11 @@ static bool read_point(const char *text, Voxeld__V1__WatchPoint *out)
         if (*text < '0' || *text > '9') {
             return false;
         }
+        errno = 0;
         numbers[n] = strtoull(text, &end, 10);
+        if (errno != 0) {
+            return false; /* above 2^64 - 1 */
+        }
         if (*end == '\0') {
             break;
         }
@@ -44,7 +48,7 @@ static bool read_point(const char *text, Voxeld__V1__WatchPoint *out)
 static enum vxd_status read_after(struct vxd_http_events *events, const char *field,
                                   const char *text, struct vxd_err *err)
 {
-    if (!read_point(text, &events->after)) {
+    if (!vxd_http_events_read_id(text, &events->after)) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
                         "'%.60s' is not the id of an event: GENERATION-VERSION", text);
     }

@@ -301,6 +301,10 @@ enum vxd_status vxd_http_foxglove_check(struct vxd_http_exchange *exchange,
                                         struct vxd_err *err);
 void vxd_http_foxglove_write(struct vxd_http_exchange *exchange);
 
+/* http_session.c: the token that a cookie's value is, which is any text as lower-case hexadecimal.
+ * False: it is none of ours, or longer than the capacity less one. */
+bool vxd_http_cookie_decode(const char *text, char *out, size_t capacity);
+
 /* http_session.c: the token of our cookie, NULL when there is none.
  * errors  PERMISSION_DENIED */
 enum vxd_status vxd_http_cookie_token(struct vxd_http_exchange *exchange,

@@ -19,6 +19,7 @@
 
 #define FOLDER "/v1/scenes/"
 #define MOST_NUMBERS 6
+#define MOST_CHOICES 10
 
 /* How a parameter's text becomes the value of a field, or two fields. */
 enum value_kind {
@@ -35,9 +36,9 @@ enum value_kind {
 };
 
 struct choices {
-    const char *right;          /* what a wrong one is told */
-    int first;                  /* the first one's number */
-    const char *const names[8]; /* in the enumerators' order */
+    const char *right;                     /* what a wrong one is told */
+    int first;                             /* the first one's number */
+    const char *const names[MOST_CHOICES]; /* in the enumerators' order */
 };
 
 struct parameter {
@@ -54,9 +55,9 @@ static const struct choices cameras = {"pinhole, orthographic or equirectangular
                                        0,
                                        {"pinhole", "orthographic", "equirectangular"}};
 static const struct choices modes = {
-    "colour, height, depth, normal, material, ao or path",
+    "colour, height, depth, normal, material, ao, path, age or label",
     0,
-    {"colour", "height", "depth", "normal", "material", "ao", "path"}};
+    {"colour", "height", "depth", "normal", "material", "ao", "path", "age", "label"}};
 static const struct choices kinds = {
     "costmap, projected or slice (height has no picture)",
     0,
@@ -86,6 +87,7 @@ static const struct parameter of_pictures[] = {
     {"z_low_m", KIND_NUMBER, "zLowM", NULL, NULL},
     {"z_high_m", KIND_NUMBER, "zHighM", NULL, NULL},
     {"detail", KIND_NUMBER, "detail", NULL, NULL},
+    {"clip", KIND_BOX, "clip", NULL, NULL},
     {"quality", KIND_COUNT, "quality", NULL, NULL},
     {"size", KIND_SIZE, "height", NULL, NULL},
     {"at", KIND_AT, "at", NULL, NULL},
@@ -184,7 +186,7 @@ static enum vxd_status write_choice(struct vxd_text *text,
 {
     const struct choices *choices = parameter->choices;
 
-    for (int i = 0; i < 8 && choices->names[i] != NULL; i++) {
+    for (int i = 0; i < MOST_CHOICES && choices->names[i] != NULL; i++) {
         if (strcmp(value, choices->names[i]) == 0) {
             vxd_text_printf(text, "%d", choices->first + i);
             return VXD_OK;

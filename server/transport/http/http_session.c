@@ -26,8 +26,7 @@ static int digit_of(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* A token is any text; in the cookie it is hexadecimal. */
-static bool decode(const char *text, char *out, size_t capacity)
+bool vxd_http_cookie_decode(const char *text, char *out, size_t capacity)
 {
     size_t n = strlen(text) / 2;
 
@@ -74,7 +73,8 @@ enum vxd_status vxd_http_cookie_token(struct vxd_http_exchange *exchange,
             "'%.40s' ones",
             exchange->headers.fetch_site);
     }
-    if (!decode(value, exchange->cookie_token, sizeof exchange->cookie_token)) {
+    if (!vxd_http_cookie_decode(value, exchange->cookie_token,
+                                sizeof exchange->cookie_token)) {
         return VXD_OK; /* none of ours */
     }
     *token = exchange->cookie_token;

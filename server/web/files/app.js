@@ -2,9 +2,12 @@
 // The dashboard: which page is shown, who is logged in, messages, light or dark.
 import { el } from './names.js';
 import { logIn, logOut, whoAmI } from './session.js';
+import { consolePage } from './console.js';
 import { apiPage, overviewPage } from './lists.js';
 import { statusPage } from './status.js';
 import { scenePage } from './scene.js';
+import { tutorialPage } from './tutorial.js';
+import { volumePage } from './volume.js';
 
 const main = document.getElementById('main');
 const notes = document.getElementById('notes');
@@ -42,6 +45,9 @@ function fail(error, what = '') {
 const pages = [
   [/^#\/status$/, 'status', () => statusPage(app)],
   [/^#\/api$/, 'api', () => apiPage(app)],
+  [/^#\/tutorial$/, 'tutorial', () => tutorialPage(app)],
+  [/^#\/console(?:\/([a-z0-9_]+))?$/, 'console', (m) => consolePage(app, m[1] || '')],
+  [/^#\/volume\/([a-z0-9][a-z0-9._-]{0,62})$/, 'volume', (m) => volumePage(app, m[1])],
   [/^#\/scene\/([a-z0-9][a-z0-9._-]{0,62})(?:\?(.*))?$/, 'scene', (m) => scenePage(app, m[1], m[2] || '')],
   [/.*/, 'overview', () => overviewPage(app)],
 ];
@@ -51,13 +57,14 @@ function show() {
   const [match, page, make] = pages
     .map(([pattern, name, made]) => [pattern.exec(hash), name, made])
     .find(([found]) => found);
-  const key = page === 'scene' ? `scene/${match[1]}` : page;
+  const hasName = page === 'scene' || page === 'volume';
+  const key = hasName ? `${page}/${match[1]}` : page;
   if (key === shown) return;
   shown = key;
   leave?.();
   main.replaceChildren();
   main.scrollTop = 0;
-  document.title = page === 'scene' ? `${match[1]} · voxeld` : 'voxeld';
+  document.title = hasName ? `${match[1]} · voxeld` : 'voxeld';
   for (const link of document.querySelectorAll('.bar nav a')) {
     if (link.dataset.page === page) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
@@ -135,7 +142,7 @@ document.documentElement.dataset.theme =
 document.getElementById('theme').addEventListener('click', flipTheme);
 addEventListener('keydown', (event) => {
   if (event.key === 't' && !event.ctrlKey && !event.metaKey && !event.altKey &&
-      !event.target.closest('input, select, textarea, dialog')) flipTheme();
+      !event.target.closest('input:not([type="range"], [type="checkbox"]), select, textarea, dialog')) flipTheme();
 });
 addEventListener('hashchange', show);
 start();

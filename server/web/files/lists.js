@@ -75,6 +75,11 @@ function mapRow(map) {
   return [map.name, values.join(', ') || 'keys alone', count(map.nEntries), bytes(map.nBytes || 0), ago(map.createdNs)];
 }
 
+function volumeRow(v) {
+  return [el('a', { href: `#/volume/${v.name}` }, v.name), metres(v.voxelSizeM || 0), count(v.nBlocks), count(v.nImages),
+    bytes(v.nBytes || 0), ago(v.createdNs)];
+}
+
 function networkRow(network) {
   return [network.name, (network.precision || '').toLowerCase(), count(network.nParameters),
     bytes(network.nBytes || 0), count(network.nRequests), (network.digest || '').slice(0, 12)];
@@ -87,12 +92,15 @@ export function overviewPage(app) {
   const example = el('button', { type: 'button', onclick: makeExample }, 'Make an example scene');
   const empty = el('div', { class: 'panel empty', hidden: true },
     el('div', {}, 'There is no scene yet. Make one with '),
-    el('code', {}, 'voxelctl scene create yard --size 0.1'));
+    el('code', {}, 'voxelctl scene create yard --size 0.1'),
+    el('div', {}, 'or begin with the ', el('a', { href: '#/tutorial' }, 'tutorial'), '.'));
   const maps = el('div', {});
   const networks = el('div', {});
+  const volumes = el('div', {});
   const element = el('div', { class: 'page' },
     el('div', { class: 'title' }, el('h1', {}, 'Scenes'), summary, el('span', { class: 'spacer' }), example),
     grid, empty,
+    el('section', { class: 'panel' }, el('h2', {}, 'Volumes'), volumes),
     el('section', { class: 'panel' }, el('h2', {}, 'Maps'), maps),
     el('section', { class: 'panel' }, el('h2', {}, 'Networks'), networks));
 
@@ -146,6 +154,10 @@ export function overviewPage(app) {
       maps.replaceChildren(listed.length
         ? table([['name'], ['values'], ['entries', 'num'], ['memory', 'num'], ['made', 'num']], listed.map(mapRow))
         : el('p', { class: 'dim' }, 'There is no map. Maps are made of drives: voxelctl map merge scans/*.pcd --map drive --size 0.1'));
+      const { volumes: fused = [] } = await getJson('/v1/volumes');
+      volumes.replaceChildren(fused.length
+        ? table([['name'], ['voxel', 'num'], ['blocks', 'num'], ['images', 'num'], ['memory', 'num'], ['made', 'num']], fused.map(volumeRow))
+        : el('p', { class: 'dim' }, 'There is no volume. Volumes are fused of depth images: voxelctl volume --help'));
       const { networks: loaded = [], available = [] } = await getJson('/v1/networks');
       networks.replaceChildren(loaded.length
         ? table([['name'], ['precision'], ['parameters', 'num'], ['memory', 'num'], ['requests', 'num'], ['digest', 'mono']], loaded.map(networkRow))
@@ -153,7 +165,7 @@ export function overviewPage(app) {
           ? `None is loaded. There are: ${available.join(', ')}`
           : 'None is loaded, and networks_dir has none.'));
     } catch (error) {
-      app.fail(error, 'Maps and networks cannot be listed');
+      app.fail(error, 'Volumes, maps and networks cannot be listed');
     }
   }
 

@@ -26,6 +26,10 @@ export class Camera {
     this.fov = 50; // degrees, from the top to the bottom edge
   }
 
+  copy() {
+    return Object.assign(new Camera(), this);
+  }
+
   get backward() {
     const c = Math.cos(this.elevation);
     return [c * Math.cos(this.azimuth), c * Math.sin(this.azimuth), Math.sin(this.elevation)];

@@ -56,8 +56,24 @@ export function fallbackColour(material) {
 const READERS = {
   INT8: [Int8Array, 1], UINT8: [Uint8Array, 1], INT16: [Int16Array, 2], UINT16: [Uint16Array, 2],
   INT32: [Int32Array, 4], UINT32: [Uint32Array, 4], FLOAT32: [Float32Array, 4],
-  FLOAT64: [Float64Array, 8],
+  FLOAT64: [Float64Array, 8], INT64: [BigInt64Array, 8],
 };
+
+// Colours from low to high, 0 to 1: blue over green and yellow to red.
+export function ramp(t) {
+  const x = Math.min(Math.max(t, 0), 1);
+  const f = (a, b) => Math.round(255 * Math.min(Math.max(1.5 - Math.abs(4 * x - a) + b, 0), 1));
+  return [f(3, 0), f(2, 0), f(1, 0)];
+}
+
+// An array of numbers as a tensor of a JSON request.
+export function tensor(values, shape) {
+  const [dtype] = Object.entries(READERS).find(([, [Kind]]) => values instanceof Kind);
+  const raw = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+  let text = '';
+  for (let i = 0; i < raw.length; i += 8192) text += String.fromCharCode(...raw.subarray(i, i + 8192));
+  return { dtype, shape, data: btoa(text) };
+}
 
 // The numbers of a tensor in a JSON reply.
 export function numbers(tensor) {

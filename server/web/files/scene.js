@@ -2,26 +2,31 @@
 // One scene: the view, what is picked, versions, and painting. All of it is live: a change of
 // anybody's is a new picture here.
 import './viewer.js';
-import { add, length, scale, sub } from './math.js';
-import { ago, bytes, count, el, fallbackColour, hex, metres, ms, numbers } from './names.js';
+import { length, sub } from './math.js';
+import { ago, bytes, count, el, fallbackColour, hex, metres, ms } from './names.js';
+import { Scan } from './scan.js';
+import { SceneLayers } from './scene_layers.js';
 import { call, getJson, Stream } from './session.js';
+import { kindOf, makerOf, Timeline } from './timeline.js';
+import { Tools } from './tools.js';
 
 const MODES = [['colour', 'Colour'], ['height', 'Height'], ['depth', 'Depth'],
-  ['normal', 'Normal'], ['ao', 'Openness']];
+  ['normal', 'Normal'], ['ao', 'Openness'], ['age', 'Age'], ['label', 'Label']];
 const TOOLS = [
   ['orbit', 'Look', 'L', 'Turn and move; a click says what is there'],
   ['measure', 'Measure', 'M', 'Two clicks give a distance'],
   ['paint', 'Paint', 'B', 'Adds a ball of the chosen material'],
   ['erase', 'Erase', 'X', 'Takes a ball away'],
+  ['box', 'Box', 'K', 'Fills a box from corner to corner'],
+  ['copy', 'Copy', 'C', 'Copies a box to other places'],
 ];
-const MOST_VERSIONS = 200;
-const MOST_BALLS = 64; // in one edit of a stroke
+const CHANGING = ['paint', 'erase', 'box', 'copy'];
 
 const HELP = [
   ['drag', 'turn'], ['right drag, Shift + drag', 'move sideways'], ['wheel, + and -', 'nearer and farther'],
   ['W A S D, Q E', 'fly; Shift is faster'], ['arrows', 'turn'], ['double click', 'focus what is there'],
-  ['click', 'what is there: place, material'], ['L M B X', 'look, measure, paint, erase'],
-  ['1 to 5', 'colour, height, depth, normal, openness'], ['[ and ]', 'smaller and larger brush'],
+  ['click', 'what is there, who made it and when'], ['L M B X K C', 'look, measure, paint, erase, box, copy'],
+  ['1 to 7', 'colour, height, depth, normal, openness, age, label'], [', and .', 'older and newer version'], ['[ and ]', 'smaller and larger brush'],
   ['Ctrl + Z, Ctrl + Y', 'undo and redo, of your own changes'], ['R', 'the whole scene'],
   ['Alt + drag', 'turn while painting'], ['T', 'light or dark'], ['?', 'this help'],
 ];
@@ -45,13 +50,12 @@ class ScenePage {
     this.path = `/v1/scenes/${name}`;
     this.info = null;
     this.version = 0;
-    this.versions = [];
+    this.occupied = null; // [low, high] of what there is, metres
     this.tool = 'orbit';
     this.material = 1;
     this.radius = 0.2;
     this.picks = [];
-    this.stroke = [];
-    this.isSending = false;
+    this.tools = new Tools(this);
     const asked = readAddress(address);
     this.at = asked.at;
     this.build(asked);
@@ -60,18 +64,20 @@ class ScenePage {
     addEventListener('keydown', this.onKey);
   }
 
-  // That something has changed is enough: one cell as large as the scene tells it.
+  // That something has changed is enough: one cell as large as the scene says it.
   listen(depth) {
     if (this.depth === depth) return;
     this.depth = depth;
     this.stream?.close();
     this.stream = new Stream(`${this.path}/watch?level=${depth}&max_bytes=13`,
-      (kind, told) => this.told(kind, told), this.app.setLive);
+      (kind, reply) => this.notice(kind, reply), this.app.setLive);
   }
 
   leave() {
     this.stream?.close();
     clearTimeout(this.addressTimer);
+    this.layers.close();
+    this.timeline.close();
     removeEventListener('keydown', this.onKey);
   }
 
@@ -87,12 +93,17 @@ class ScenePage {
     this.view.addEventListener('fault', (event) => this.fault(event.detail));
     this.view.addEventListener('move', () => this.keepAddress());
     this.view.addEventListener('act', (event) => this.act(event.detail));
+    this.timeline = new Timeline((at) => this.setAt(at));
+    this.timeline.at = this.at;
+    this.layers = new SceneLayers(this);
+    this.scan = new Scan(this);
     this.frameText = el('div', { hidden: true });
     this.stateText = el('div', { role: 'status', hidden: true });
     const hud = el('div', { class: 'hud' }, this.frameText, this.stateText);
     this.element = el('div', { class: 'stage' },
       el('div', { class: 'view' }, this.view, hud, this.buildTools()),
-      this.buildSide(), this.buildTimeline(), this.buildHelp());
+      this.buildSide(), this.timeline.element, this.buildHelp());
+    this.scan.listen(this.element);
   }
 
   buildTools() {
@@ -102,11 +113,11 @@ class ScenePage {
         onclick: () => this.setTool(tool),
       }, text);
       button.dataset.tool = tool;
-      if (tool === 'paint' || tool === 'erase') button.disabled = !this.app.canWrite;
+      if (CHANGING.includes(tool)) button.disabled = !this.app.canWrite;
       return button;
     });
-    this.undoButton = el('button', { type: 'button', title: 'Undo your last change (Ctrl + Z)', disabled: !this.app.canWrite, onclick: () => this.takeBack('scene_undo') }, 'Undo');
-    this.redoButton = el('button', { type: 'button', title: 'Redo (Ctrl + Y)', disabled: !this.app.canWrite, onclick: () => this.takeBack('scene_redo') }, 'Redo');
+    this.undoButton = el('button', { type: 'button', title: 'Undo your last change (Ctrl + Z)', disabled: !this.app.canWrite, onclick: () => this.tools.takeBack('scene_undo') }, 'Undo');
+    this.redoButton = el('button', { type: 'button', title: 'Redo (Ctrl + Y)', disabled: !this.app.canWrite, onclick: () => this.tools.takeBack('scene_redo') }, 'Redo');
     return el('div', { class: 'tools', role: 'toolbar', 'aria-label': 'Tools' }, ...this.toolButtons,
       el('span', { class: 'sep' }), this.undoButton, this.redoButton, el('span', { class: 'sep' }),
       el('button', { type: 'button', title: 'The whole scene (R)', onclick: () => this.home() }, 'Whole'),
@@ -133,16 +144,8 @@ class ScenePage {
       el('section', {}, el('div', { class: 'scene-name' }, this.name), this.facts),
       el('section', {}, el('h2', {}, 'Show'), el('div', { class: 'segments' }, ...this.modeButtons)),
       el('section', { 'aria-live': 'polite' }, el('h2', {}, 'Picked'), this.pickedText, this.picked),
-      this.brush,
+      this.brush, this.layers.element, this.scan.element,
       this.app.canWrite ? null : el('p', { class: 'dim' }, 'Your token does not have the scope write: you can look and measure.'));
-  }
-
-  buildTimeline() {
-    this.slider = el('input', { type: 'range', min: '0', max: '0', value: '0', 'aria-label': 'Version', oninput: () => this.slide() });
-    this.versionText = el('output', {});
-    this.nowButton = el('button', { type: 'button', onclick: () => this.setAt('') }, 'Newest');
-    this.badge = el('span', { class: 'badge' }, 'live');
-    return el('div', { class: 'timeline' }, this.badge, this.slider, this.versionText, this.nowButton);
   }
 
   buildHelp() {
@@ -164,7 +167,9 @@ class ScenePage {
       this.showFacts();
       this.showPalette();
       this.setRadius();
-      await this.loadVersions();
+      await this.timeline.load(call, this.name);
+      this.showVersion();
+      this.layers.loadVolumes().catch(() => null);
     } catch (error) {
       this.state(error.status === 404 ? 'There is no such scene.' : error.message);
       this.app.fail(error);
@@ -209,39 +214,14 @@ class ScenePage {
     this.swatches.hidden = n === 0;
   }
 
-  async loadVersions() {
-    const log = await call('scene_log', { name: this.name, limit: MOST_VERSIONS });
-    this.versions = (log.versions || []).reverse();
-    this.snapshots = log.snapshots || [];
-    this.slider.max = String(Math.max(this.versions.length - 1, 0));
-    this.showVersion();
-  }
-
-  // Which of the kept versions is looked at; -1 where it is none of them.
-  shownIndex() {
-    if (!this.at) return this.versions.length - 1;
-    return this.versions.findIndex((v) => v.version === this.at);
-  }
-
   showVersion() {
-    const i = this.shownIndex();
-    const v = this.versions[i];
-    if (i >= 0) this.slider.value = String(i);
-    this.badge.textContent = this.at ? 'then' : 'live';
-    this.badge.classList.toggle('old', Boolean(this.at));
-    this.nowButton.disabled = !this.at;
-    const kind = { SCENE_EDITED: 'edited', SCENE_INTEGRATED: 'a scan', SCENE_UNDONE: 'undone', SCENE_REDONE: 'redone', SCENE_DECAYED: 'a decay' }[v?.kind] || 'made';
-    this.versionText.textContent = v ? `version ${v.version}, ${kind} ${ago(v.stampNs)}` : this.at ? `at ${this.at}` : '';
+    this.timeline.show(this.at);
     const mayEdit = this.app.canWrite && !this.at;
     for (const button of this.toolButtons) {
-      if (button.dataset.tool === 'paint' || button.dataset.tool === 'erase') button.disabled = !mayEdit;
+      if (CHANGING.includes(button.dataset.tool)) button.disabled = !mayEdit;
     }
-    if (!mayEdit && (this.tool === 'paint' || this.tool === 'erase')) this.setTool('orbit');
-  }
-
-  slide() {
-    const i = Number(this.slider.value);
-    this.setAt(i === this.versions.length - 1 ? '' : this.versions[i]?.version || '');
+    if (!mayEdit && CHANGING.includes(this.tool)) this.setTool('orbit');
+    this.layers.refreshAll();
   }
 
   setAt(at) {
@@ -253,8 +233,8 @@ class ScenePage {
     this.keepAddress();
   }
 
-  // The watch has told something: the picture is of the newest version, unless another was chosen.
-  told(kind, reply) {
+  // The watch has an event: the picture is of the newest version, unless another was chosen.
+  notice(kind, reply) {
     if (kind === 'dropped') {
       this.state('This scene was dropped. When the name is given again, it is shown.');
       return;
@@ -277,7 +257,8 @@ class ScenePage {
       this.info = scene;
       this.version = Number(scene.version);
       this.showFacts();
-      await this.loadVersions();
+      await this.timeline.load(call, this.name);
+      this.showVersion();
     } catch (error) {
       if (error.status !== 404) this.app.fail(error);
     }
@@ -286,42 +267,21 @@ class ScenePage {
   // --- the view -----------------------------------------------------------------------------
 
   async firstView(asked) {
-    if (asked.eye && asked.look) this.view.setView(asked.eye, asked.look);
+    if (this.info && asked.eye && asked.look) {
+      this.view.depth = this.info.spec.depth || 17;
+      this.occupied = await this.view.fit().catch(() => null);
+      this.view.setView(asked.eye, asked.look);
+    }
     if (!this.view.hasView) await this.home();
     this.view.waits = false;
     this.view.draw();
   }
 
-  // Where the occupied voxels are, from cells that are coarse enough to be few.
-  async bounds() {
-    const depth = this.info.spec.depth || 17;
-    for (let level = Math.max(depth - 5, 0); level <= depth; level++) {
-      const reply = await call('scene_export', { name: this.name, level, limit: 60000 });
-      const cells = numbers(reply.cells);
-      if (cells.length === 0) return null;
-      if (Number(reply.nCells) * 3 > cells.length) continue;
-      const low = [Infinity, Infinity, Infinity];
-      const high = [-Infinity, -Infinity, -Infinity];
-      for (let i = 0; i < cells.length; i++) {
-        low[i % 3] = Math.min(low[i % 3], cells[i]);
-        high[i % 3] = Math.max(high[i % 3], cells[i] + 1);
-      }
-      const o = [reply.origin?.x || 0, reply.origin?.y || 0, reply.origin?.z || 0];
-      return [low, high].map((v) => add(o, scale(v, reply.cellSizeM)));
-    }
-    return null;
-  }
-
   async home() {
     if (!this.info) return;
-    const found = await this.bounds().catch(() => null);
-    const o = this.info.spec.origin || {};
-    const low = found ? found[0] : [o.x || 0, o.y || 0, o.z || 0];
-    const high = found ? found[1] : low.map((x) => x + this.size);
-    const middle = scale(add(low, high), 0.5);
-    const radius = length(sub(high, low)) / 2;
-    const distance = (0.76 * radius) / Math.sin(this.view.camera.fov * Math.PI / 360);
-    this.view.setView(add(middle, scale([-0.62, -0.6, 0.51], distance)), middle);
+    this.view.depth = this.info.spec.depth || 17;
+    this.occupied = await this.view.fit().catch(() => null);
+    if (!this.occupied) this.view.lookAtBox(...this.layers.box);
     this.keepAddress();
   }
 
@@ -374,7 +334,8 @@ class ScenePage {
     this.view.dataset.tool = tool;
     this.picks = [];
     this.view.marks = [];
-    this.state('');
+    this.tools.reset();
+    this.tools.say(tool);
     this.toolButtons.forEach((b) => b.setAttribute('aria-pressed', String(b === button)));
     this.showBrush();
   }
@@ -406,14 +367,15 @@ class ScenePage {
   }
 
   async act({ phase, place }) {
-    if (this.tool === 'paint' || this.tool === 'erase') {
-      if (phase !== 'end') this.dab(place);
+    if (CHANGING.includes(this.tool)) {
+      await this.tools.act(this.tool, phase, place);
       return;
     }
     if (phase !== 'click' && phase !== 'start') return;
     try {
       const hit = await this.view.cast(place);
       this.showPicked(hit);
+      if (hit) this.showMaker(hit);
       if (this.tool === 'measure') this.measure(hit);
       else this.view.marks = hit ? [{ points: [hit.point] }] : [];
       this.view.paintOverlay();
@@ -445,6 +407,18 @@ class ScenePage {
     }
   }
 
+  // Who made a voxel what it is: the newest kept version that changed it.
+  async showMaker(hit) {
+    const reply = await call('scene_changed', {
+      name: this.name, at: this.view.atOf, points: { dtype: 'INT32', shape: [1, 3], values: hit.voxel },
+    });
+    const v = (reply.madeBy || [])[0];
+    const rows = v
+      ? [['set by', makerOf(v)], ['in version', `${v.version}, ${kindOf(v)}`], ['when', ago(v.stampNs)]]
+      : [['set', `before version ${reply.oldest}`]];
+    this.picked.append(...rows.flatMap(([k, text]) => [el('dt', {}, k), el('dd', {}, text)]));
+  }
+
   measure(hit) {
     if (!hit) return;
     this.picks = this.picks.length === 1 ? [this.picks[0], hit.point] : [hit.point];
@@ -457,71 +431,24 @@ class ScenePage {
     this.state(`${metres(length(d))}: x ${metres(d[0])}, y ${metres(d[1])}, z ${metres(d[2])}`);
   }
 
-  // Painting: one ball where the pointer is. Balls of one stroke that come while an edit is under
-  // way go into the next one.
-  async dab(place) {
-    if (this.at || this.isCasting) return;
-    this.isCasting = true;
-    try {
-      const hit = await this.view.cast(place);
-      if (hit) {
-        this.stroke.push(this.operation(hit));
-        this.stroke = this.stroke.slice(-MOST_BALLS);
-        this.send();
-      }
-    } catch (error) {
-      this.app.fail(error, 'Nothing could be painted');
-    }
-    this.isCasting = false;
-  }
-
-  operation(hit) {
-    const [x, y, z] = hit.point;
-    const made = { ball: { centre: { x, y, z }, radius: this.radius } };
-    if (this.tool === 'erase') return { ...made, action: 'SCENE_ERASE' };
-    return this.info.spec.materialBits ? { ...made, material: this.material } : made;
-  }
-
-  async send() {
-    if (this.isSending || this.stroke.length === 0) return;
-    this.isSending = true;
-    const operations = this.stroke;
-    this.stroke = [];
-    try {
-      await call('scene_edit', { name: this.name, operations }, { changes: true });
-    } catch (error) {
-      this.app.fail(error, 'The change was not made');
-      this.stroke = [];
-    }
-    this.isSending = false;
-    this.send();
-  }
-
-  async takeBack(method) {
-    const what = method === 'scene_undo' ? 'undo' : 'redo';
-    try {
-      const reply = await call(method, { name: this.name }, { changes: true });
-      this.app.note(`Version ${reply.ofVersion} is ${what === 'undo' ? 'undone' : 'there again'}.`);
-    } catch (error) {
-      if (error.status === 404) this.app.note(`There is nothing of yours to ${what}.`);
-      else this.app.fail(error, `Could not ${what}`);
-    }
-  }
-
   key(event) {
-    if (event.target.closest('input[type="text"], input[type="password"], select, textarea, dialog')) return;
+    if (event.target.closest('input[type="text"], input[type="password"], input[type="search"], select, textarea, dialog')) return;
     if (event.ctrlKey || event.metaKey) {
       const key = event.key.toLowerCase();
       if (!this.app.canWrite || (key !== 'z' && key !== 'y')) return;
       event.preventDefault();
-      this.takeBack(key === 'y' || event.shiftKey ? 'scene_redo' : 'scene_undo');
+      this.tools.takeBack(key === 'y' || event.shiftKey ? 'scene_redo' : 'scene_undo');
       return;
     }
-    const tool = { l: 'orbit', m: 'measure', b: 'paint', x: 'erase' }[event.key];
+    const tool = { l: 'orbit', m: 'measure', b: 'paint', x: 'erase', k: 'box', c: 'copy' }[event.key];
     if (tool) this.setTool(tool);
     const mode = MODES[Number(event.key) - 1];
     if (mode) this.setMode(mode[0]);
     if (event.key === 'r') this.home();
+    if (event.key === ',' || event.key === '.') {
+      this.timeline.slider.value = String(Number(this.timeline.slider.value) + (event.key === '.' ? 1 : -1));
+      this.timeline.slide();
+    }
     if (event.key === '[') this.setRadius(-8);
     if (event.key === ']') this.setRadius(8);
     if (event.key === '?') this.help.showModal();

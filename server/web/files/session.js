@@ -62,6 +62,14 @@ export async function call(method, body, { changes = false, signal } = {}) {
   return (await answer(response)).json();
 }
 
+// Sends a file as the body of a method; what changes something takes effect once.
+export async function sendFile(method, query, file, { changes = false } = {}) {
+  const headers = { 'Content-Type': 'application/octet-stream', 'X-Voxeld-Client-Id': clientId };
+  if (changes) headers['Idempotency-Key'] = randomName('k-');
+  const path = `/v1/${method}?${new URLSearchParams(query)}`;
+  return (await answer(await fetch(path, { method: 'POST', headers, body: file }))).json();
+}
+
 export async function whoAmI() {
   return getJson('/v1/session');
 }
@@ -81,8 +89,9 @@ export async function logOut() {
 // after each end, from the last event on, and rests while the page is hidden: a browser has six
 // connections to a server for all its tabs.
 export class Stream {
-  constructor(path, onEvent, onState = () => {}) {
+  constructor(path, onEvent, onState = () => {}, headers = {}) {
     this.path = path;
+    this.headers = headers;
     this.onEvent = onEvent;
     this.onState = onState;
     this.lastId = '';
@@ -114,7 +123,7 @@ export class Stream {
     while (!this.isClosed) {
       try {
         this.abort = new AbortController();
-        const headers = this.lastId ? { 'Last-Event-ID': this.lastId } : {};
+        const headers = { ...this.headers, ...(this.lastId ? { 'Last-Event-ID': this.lastId } : {}) };
         const response = await get(this.path, { headers, signal: this.abort.signal });
         this.onState('on');
         wait = 500;

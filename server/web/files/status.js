@@ -65,11 +65,13 @@ export function statusPage(app) {
   const uptime = el('span', { class: 'dim' });
   const memory = el('div', { class: 'owners' });
   const slow = el('tbody', {});
+  const current = el('tbody', {});
   const methods = el('tbody', {});
   const element = el('div', { class: 'page' },
     el('div', { class: 'title' }, el('h1', {}, 'Status'), state, uptime),
     el('div', { class: 'charts' }, ...Object.values(charts).map((c) => c.element)),
     el('section', { class: 'panel' }, el('h2', {}, 'Memory by owner'), memory),
+    panel('Running and waiting', [['method'], ['state'], ['token'], ['client'], ['request'], ['on the engine', 'num'], ['so far', 'num']], current),
     panel('Slow requests', [['method'], ['code'], ['waited', 'num'], ['took', 'num'], ['client'], ['request'], ['when', 'num']], slow),
     panel('Methods', [['method'], ['answered', 'num'], ['failed', 'num'], ['mean', 'num']], methods));
 
@@ -95,6 +97,11 @@ export function statusPage(app) {
       [r.clientId || '', 'mono'], [r.requestId || '', 'mono'], [ago(r.finishedNs || 0), 'num'],
     ]));
     if (!slow.children.length) rows(slow, [[['No request took 10 ms or more.', 'dim']]]);
+    rows(current, (s.current || []).map((r) => [
+      [r.method || ''], [r.isRunning ? 'runs' : 'waits'], [r.by || ''], [r.clientId || '', 'mono'],
+      [r.requestId || '', 'mono'], [ms(r.engineMs || 0), 'num'], [ms(r.totalMs || 0), 'num'],
+    ]));
+    if (!current.children.length) rows(current, [[['Nothing runs or waits just now.', 'dim']]]);
     rows(methods, (s.methods || [])
       .filter((m) => Number(m.nOk || 0) + Number(m.nFailed || 0) > 0)
       .sort((a, b) => Number(b.nOk || 0) - Number(a.nOk || 0))

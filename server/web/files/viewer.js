@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// <voxel-view src="/v1/scenes/NAME" token="...">: a scene as the server draws it, and a camera to
-// move. An element of its own, which other pages may use; `token` is for pages of another origin.
+// <voxel-view src="/v1/scenes/NAME" token="..." live>: a scene as the server draws it, and a camera to
+// move. An element of its own, which other pages may use: they load this module, say where the server
+// is in `src`, and give a token that may read; `live` follows changes. Their origin has to be in the
+// server's http.allowed_origins. Over the picture lie layers (layers.js). Where src is that of a
+// volume there is no picture, only layers.
 //
 // Frames: at most two requests are under way; the newest camera replaces the one that waits, and a
 // picture that is older than the shown one is dropped. While something moves, pictures are as
 // large as what was measured lets them be in MOVING_MS; when nothing has moved for STILL_MS they
 // get sharper, and then as sharp as the screen.
+import { findBounds } from './bounds.js';
+import { Layers } from './layers.js';
 import { Camera, add, clamp, isVector, length, scale, sub } from './math.js';
 import { el, numbers } from './names.js';
+import { paintAxes, paintBrush, paintMark } from './overlay.js';
+import { Stream } from './session.js';
 
 const MOVING_MS = 75;
 const STILL_MS = 200;
@@ -18,16 +25,19 @@ const MOST_PIXELS = 1920 * 1200;
 const KEYS = {
   KeyW: [1, 0, 0], KeyS: [-1, 0, 0], KeyD: [0, 1, 0], KeyA: [0, -1, 0], KeyE: [0, 0, 1], KeyQ: [0, 0, -1],
 };
-const MODES = ['colour', 'height', 'depth', 'normal', 'ao'];
-const JPEG_MODES = ['colour', 'height', 'ao'];
+const MODES = ['colour', 'height', 'depth', 'normal', 'ao', 'age', 'label'];
+const JPEG_MODES = ['colour', 'height', 'ao', 'age', 'label'];
+const DEPTH_PIXELS = 400; // wide: what layers are hidden by
 
 export class VoxelView extends HTMLElement {
-  static observedAttributes = ['src', 'mode'];
+  static observedAttributes = ['src', 'mode', 'live'];
 
   constructor() {
     super();
     this.camera = new Camera();
+    this.shownCamera = this.camera; // that of the shown picture
     this.at = '';
+    this.clip = null; // [low, high] in metres: only what is in it is shown
     this.mode = 'colour';
     this.tool = 'orbit';
     this.inFlight = new Map(); // number of a frame -> what ends it
@@ -49,8 +59,11 @@ export class VoxelView extends HTMLElement {
   connectedCallback() {
     if (this.picture) return;
     this.picture = el('canvas', { 'aria-hidden': 'true' });
+    this.over = el('canvas', { 'aria-hidden': 'true' });
     this.overlay = el('canvas', { 'aria-hidden': 'true' });
-    this.append(this.picture, this.overlay);
+    this.layers = new Layers(this.over);
+    this.append(this.picture, this.over, this.overlay);
+    this.dress();
     this.tabIndex = 0;
     this.setAttribute('role', 'application');
     this.setAttribute('aria-label', '3D view: drag turns, right drag moves, wheel zooms, W A S D Q E fly, double click focuses');
@@ -58,10 +71,40 @@ export class VoxelView extends HTMLElement {
     this.observer.observe(this);
     this.listen();
     this.resize();
+    this.follow();
+    if (this.isScene && !this.waits && !this.hasView) this.fit().catch(() => null);
+  }
+
+  // Pages of others have no style for it.
+  dress() {
+    const place = getComputedStyle(this).position === 'static' ? { position: 'relative' } : {};
+    Object.assign(this.style, { display: 'block', touchAction: 'none', userSelect: 'none', ...place });
+    for (const canvas of [this.picture, this.over, this.overlay]) {
+      Object.assign(canvas.style, { position: 'absolute', inset: '0', width: '100%', height: '100%', display: 'block' });
+    }
+  }
+
+  // The `live` of other pages; the dashboard listens by itself.
+  async follow() {
+    this.stream?.close();
+    this.stream = null;
+    const src = this.getAttribute('src');
+    if (!this.hasAttribute('live') || !this.isScene || this.waits) return;
+    try {
+      const response = await fetch(src, { headers: this.headers, cache: 'no-store' });
+      const { scene } = await response.json();
+      if (!scene || this.stream || src !== this.getAttribute('src') || !this.isConnected) return;
+      this.depth = scene.spec.depth || 17;
+      // One cell as large as the scene: that something has changed is enough.
+      this.stream = new Stream(`${src}/watch?level=${this.depth}&max_bytes=13`, () => this.draw(), () => {}, this.headers);
+    } catch (error) {
+      this.dispatchEvent(new CustomEvent('fault', { detail: error }));
+    }
   }
 
   disconnectedCallback() {
     this.observer?.disconnect();
+    this.stream?.close();
     clearTimeout(this.timer);
     cancelAnimationFrame(this.flight);
     for (const abort of this.inFlight.values()) abort.abort();
@@ -69,11 +112,37 @@ export class VoxelView extends HTMLElement {
 
   attributeChangedCallback(name, _, value) {
     if (name === 'mode' && MODES.includes(value)) this.mode = value;
-    if (this.picture) this.draw();
+    if (!this.picture) return;
+    if (name !== 'mode') this.follow();
+    this.draw();
   }
 
   get name() {
     return decodeURIComponent((this.getAttribute('src') || '').split('/').pop());
+  }
+
+  get isScene() {
+    return /\/v1\/scenes\//.test(this.getAttribute('src') || '');
+  }
+
+  get headers() {
+    return this.getAttribute('token') ? { Authorization: `Bearer ${this.getAttribute('token')}` } : {};
+  }
+
+  // Calls a method that changes nothing, of the server of `src`.
+  async call(method, body) {
+    const base = (this.getAttribute('src') || '').replace(/\/v1\/.*$/, '');
+    const response = await fetch(`${base}/v1/${method}`, {
+      method: 'POST', headers: { 'Content-Type': 'application/json', ...this.headers }, body: JSON.stringify(body),
+    });
+    const reply = await response.json();
+    if (!response.ok) throw Object.assign(new Error(reply.message), { status: response.status });
+    return reply;
+  }
+
+  get atOf() {
+    if (!this.at) return undefined;
+    return /^\d+$/.test(this.at) ? { version: this.at } : { snapshot: this.at };
   }
 
   get aspect() {
@@ -99,6 +168,11 @@ export class VoxelView extends HTMLElement {
     this.nDrawn++;
     this.dataset.sharp = 'false';
     this.paintOverlay();
+    if (!this.isScene) {
+      this.shownCamera = this.camera;
+      this.dataset.sharp = 'true';
+      return;
+    }
     this.want(isMoving ? MOVING_MS : SHARP_MS);
     this.timer = setTimeout(() => this.sharpen(isMoving), STILL_MS);
   }
@@ -139,9 +213,10 @@ export class VoxelView extends HTMLElement {
       query.set('fov', this.camera.fov);
     }
     if (this.at) query.set('at', this.at);
+    if (this.clip) query.set('clip', this.clip.flat().join(','));
     if (this.mode === 'ao') query.set('ao_samples', isFinal ? '32' : '6');
     if (isFinal && width * height * this.msPerPixel < 300 &&
-        (this.mode === 'colour' || this.mode === 'height')) query.set('samples', '4');
+        ['colour', 'height', 'age', 'label'].includes(this.mode)) query.set('samples', '4');
     if (!JPEG_MODES.includes(this.mode)) return `${this.getAttribute('src')}/image.png?${query}`;
     query.set('quality', isFinal ? '95' : '85');
     return `${this.getAttribute('src')}/image.jpg?${query}`;
@@ -153,7 +228,8 @@ export class VoxelView extends HTMLElement {
     const nDrawn = this.nDrawn;
     const abort = new AbortController();
     const began = performance.now();
-    const headers = this.getAttribute('token') ? { Authorization: `Bearer ${this.getAttribute('token')}` } : {};
+    const { headers } = this;
+    const camera = this.camera.copy();
     this.inFlight.set(number, abort);
     try {
       const isFinal = budget === Infinity;
@@ -161,13 +237,35 @@ export class VoxelView extends HTMLElement {
       if (!response.ok) throw Object.assign(new Error((await response.json().catch(() => ({}))).message || `the server answered ${response.status}`), { status: response.status });
       const bitmap = await createImageBitmap(await response.blob());
       if (!isFinal) this.measure(performance.now() - began, width * height);
-      this.show(number, bitmap, width, height, performance.now() - began);
-      if (isFinal && nDrawn === this.nDrawn) this.dataset.sharp = 'true';
+      this.show(number, bitmap, width, height, performance.now() - began, camera);
+      if (isFinal && nDrawn === this.nDrawn) this.finish();
     } catch (error) {
       if (error.name !== 'AbortError') this.refused(error, budget);
     }
     this.inFlight.delete(number);
     this.pump();
+  }
+
+  // The picture is as sharp as it gets; layers learn what hides them.
+  async finish() {
+    const nDrawn = this.nDrawn;
+    if (!this.layers.isEmpty && this.hasView) {
+      try {
+        const height = Math.max(1, Math.round(DEPTH_PIXELS / this.aspect));
+        const vec = ([x, y, z]) => ({ x, y, z });
+        const reply = await this.call('scene_render', {
+          name: this.name, at: this.atOf, mode: 'RENDER_DEPTH', width: DEPTH_PIXELS, height,
+          view: { eye: vec(this.camera.eye), target: vec(this.camera.target) }, fovYDeg: this.camera.fov,
+          clip: this.clip ? { low: vec(this.clip[0]), high: vec(this.clip[1]) } : undefined,
+        });
+        if (nDrawn !== this.nDrawn) return;
+        this.layers.setDepth({ width: DEPTH_PIXELS, height, data: numbers(reply.pixels) });
+        this.paintOverlay();
+      } catch {
+        this.layers.setDepth(null); // layers are seen through all things then
+      }
+    }
+    if (nDrawn === this.nDrawn) this.dataset.sharp = 'true';
   }
 
   // What the server cannot draw in time is drawn smaller; what it cannot draw now, later.
@@ -186,18 +284,21 @@ export class VoxelView extends HTMLElement {
     this.costs.set(this.mode, this.msPerPixel + 0.3 * (own - this.msPerPixel));
   }
 
-  show(number, bitmap, width, height, ms) {
+  show(number, bitmap, width, height, ms, camera) {
     if (number < this.shownFrame) {
       bitmap.close();
       return;
     }
     this.shownFrame = number;
+    this.shownCamera = camera;
+    this.layers.depth = null; // of another picture
     this.picture.width = width;
     this.picture.height = height;
     const context = this.picture.getContext('2d', { willReadFrequently: this.mode === 'depth' });
     context.drawImage(bitmap, 0, 0);
     bitmap.close();
     if (this.mode === 'depth') stretch(context, width, height);
+    this.paintOverlay();
     this.frames = [...this.frames.filter((t) => t > began(2000)), performance.now()];
     this.dispatchEvent(new CustomEvent('frame', { detail: { number, width, height, ms, perSecond: this.frames.length / 2 } }));
   }
@@ -323,6 +424,20 @@ export class VoxelView extends HTMLElement {
     this.draw();
   }
 
+  // Moves the camera so that all that is occupied is seen.
+  async fit() {
+    const found = await findBounds((body) => this.call('scene_export', body), this.name, this.depth);
+    if (found) this.lookAtBox(...found);
+    return found;
+  }
+
+  lookAtBox(low, high) {
+    const middle = scale(add(low, high), 0.5);
+    const radius = length(sub(high, low)) / 2 || 1;
+    const distance = (0.76 * radius) / Math.sin(this.camera.fov * Math.PI / 360);
+    this.setView(add(middle, scale([-0.62, -0.6, 0.51], distance)), middle);
+  }
+
   async focusAt(event) {
     const hit = await this.cast(this.place(event)).catch(() => null);
     if (!hit) return;
@@ -345,22 +460,18 @@ export class VoxelView extends HTMLElement {
 
   // What is at a place of the picture; null where nothing is.
   async cast(place) {
+    if (!this.isScene) return null;
     const eye = this.camera.eye;
     const direction = this.camera.ray(place[0], place[1], this.aspect);
-    const headers = { 'Content-Type': 'application/json' };
-    if (this.getAttribute('token')) headers.Authorization = `Bearer ${this.getAttribute('token')}`;
-    const body = {
-      name: this.name,
-      origins: { dtype: 'FLOAT64', shape: [1, 3], values: eye },
+    const [begin, end] = this.clip ? through(this.clip, eye, direction) : [0, Infinity];
+    if (begin > end) return null;
+    const reply = await this.call('scene_cast_rays', {
+      name: this.name, at: this.atOf,
+      origins: { dtype: 'FLOAT64', shape: [1, 3], values: add(eye, scale(direction, begin)) },
       directions: { dtype: 'FLOAT64', shape: [1, 3], values: direction },
-    };
-    if (this.at) body.at = /^\d+$/.test(this.at) ? { version: this.at } : { snapshot: this.at };
-    const base = (this.getAttribute('src') || '').replace(/\/v1\/scenes\/.*$/, '');
-    const response = await fetch(`${base}/v1/scene_cast_rays`, { method: 'POST', headers, body: JSON.stringify(body) });
-    const reply = await response.json();
-    if (!response.ok) throw Object.assign(new Error(reply.message), { status: response.status });
-    const distance = numbers(reply.distances)[0];
-    if (!(distance >= 0)) return null;
+    });
+    const distance = numbers(reply.distances)[0] + begin;
+    if (!(distance >= begin) || distance >= end) return null;
     return {
       distance,
       point: add(eye, scale(direction, distance)),
@@ -371,94 +482,39 @@ export class VoxelView extends HTMLElement {
     };
   }
 
-  // Marks: {points, text, colour}; and a ball around the pointer while painting.
+  // Layers and marks, as the shown picture's camera sees them.
   paintOverlay() {
     if (!this.overlay) return;
     const c = this.overlay.getContext('2d');
     const ratio = devicePixelRatio || 1;
+    this.layers.draw(this.shownCamera, this.clientWidth, this.clientHeight, ratio);
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
     c.clearRect(0, 0, this.clientWidth, this.clientHeight);
-    for (const mark of this.marks) this.paintMark(c, mark);
-    if (this.pointer && this.brushPixels > 0) {
-      c.beginPath();
-      c.arc(this.pointer[0] * this.clientWidth, this.pointer[1] * this.clientHeight, this.brushPixels, 0, 7);
-      c.strokeStyle = '#ffffff';
-      c.lineWidth = 3;
-      c.stroke();
-      c.strokeStyle = '#1b2028';
-      c.lineWidth = 1.2;
-      c.stroke();
-    }
-    this.paintAxes(c);
+    for (const mark of this.marks) paintMark(c, this, mark);
+    paintBrush(c, this);
+    paintAxes(c, this);
   }
 
-  paintMark(c, mark) {
-    const at = mark.points.map((p) => this.camera.project(p, this.aspect))
-      .map((p) => p && [p[0] * this.clientWidth, p[1] * this.clientHeight]);
-    c.lineWidth = 2;
-    for (const [width, colour] of [[4.5, '#10151bcc'], [2, '#ffd54a']]) {
-      c.lineWidth = width;
-      c.strokeStyle = colour;
-      if (at.length === 2 && at[0] && at[1]) {
-        c.beginPath();
-        c.moveTo(...at[0]);
-        c.lineTo(...at[1]);
-        c.stroke();
-      }
-      for (const p of at.filter(Boolean)) {
-        c.beginPath();
-        c.arc(p[0], p[1], 5, 0, 7);
-        c.stroke();
-      }
-    }
-    const last = at[at.length - 1];
-    if (!mark.text || !last) return;
-    const middle = at.length === 2 && at[0] ? [(at[0][0] + last[0]) / 2, (at[0][1] + last[1]) / 2] : last;
-    c.font = '600 13px system-ui, sans-serif';
-    const width = c.measureText(mark.text).width;
-    c.fillStyle = '#10151be6';
-    c.beginPath();
-    c.roundRect(middle[0] - width / 2 - 8, middle[1] - 32, width + 16, 24, 7);
-    c.fill();
-    c.fillStyle = '#ffffff';
-    c.textAlign = 'center';
-    c.textBaseline = 'middle';
-    c.fillText(mark.text, middle[0], middle[1] - 20);
-    c.textAlign = 'left';
+  // Replaces the layer of a name (layers.js); null takes it away.
+  setLayer(name, layer) {
+    this.layers.set(name, layer);
+    this.paintOverlay();
+    if (layer && this.isScene && !this.layers.depth) this.draw();
   }
+}
 
-  // Which way x, y and z are.
-  paintAxes(c) {
-    const [f, r, u] = this.camera.axes;
-    const x = this.clientWidth - 46;
-    const y = 46;
-    const along = (d, a) => d[0] * a[0] + d[1] * a[1] + d[2] * a[2];
-    const axes = [['x', [1, 0, 0], '#ff6b5e'], ['y', [0, 1, 0], '#7bd36a'], ['z', [0, 0, 1], '#6aa8ff']]
-      .sort((a, b) => along(f, b[1]) - along(f, a[1]));
-    c.beginPath();
-    c.arc(x, y, 34, 0, 7);
-    c.fillStyle = '#10151b8c';
-    c.fill();
-    c.font = '600 11px system-ui, sans-serif';
-    c.textAlign = 'center';
-    c.textBaseline = 'middle';
-    for (const [name, d, colour] of axes) {
-      const end = [x + along(d, r) * 22, y - along(d, u) * 22];
-      c.strokeStyle = colour;
-      c.fillStyle = colour;
-      c.lineWidth = 2.4;
-      c.beginPath();
-      c.moveTo(x, y);
-      c.lineTo(...end);
-      c.stroke();
-      c.beginPath();
-      c.arc(end[0], end[1], 6.5, 0, 7);
-      c.fill();
-      c.fillStyle = '#10151b';
-      c.fillText(name, end[0], end[1] + 0.5);
-    }
-    c.textAlign = 'left';
+// Where a ray goes through a box: from, to; a little inside, so that cut faces are hit.
+function through([low, high], eye, direction) {
+  let begin = 0;
+  let end = Infinity;
+  for (let i = 0; i < 3; i++) {
+    const d = Math.abs(direction[i]) > 1e-12 ? direction[i] : 1e-12;
+    const a = (low[i] - eye[i]) / d;
+    const b = (high[i] - eye[i]) / d;
+    begin = Math.max(begin, Math.min(a, b));
+    end = Math.min(end, Math.max(a, b));
   }
+  return [begin > 0 ? begin + 1e-6 * (1 + begin) : 0, end];
 }
 
 function began(ms) {

@@ -2,9 +2,8 @@
 /* Compares contacts of spheres, boxes and capsules with a voxel's cube, as gpu/field finds them,
  * with FCL's (Debian: libfcl-dev), pair by pair; with --golden writes pairs for the unit test.
  * Pairs that touch within a millionth of a voxel are left out: there FCL's answer is that of
- * rounding. Not part of any build:
- *   g++ -O2 -std=c++17 -I. -I/usr/include/eigen3 tests/bench/gpu/compare_fcl.cpp -o compare_fcl \
- *       -lfcl -lccd -lm
+ * rounding. Where FCL is installed it is built as test_gpu_field_fcl, of 100,000 pairs
+ * (tests/unit/gpu.cmake).
  * usage: compare_fcl [PAIRS] [--golden N > tests/data/field_contacts.txt] */
 #include <cmath>
 #include <cstdint>

@@ -2,6 +2,24 @@
 # bench_track tracks a camera through a file of frames and prints its errors.
 add_executable(bench_track ${CMAKE_CURRENT_LIST_DIR}/bench_track.c)
 target_link_libraries(bench_track PRIVATE voxeld_build voxeld_engine)
+# bench_refine refines a ball with a relief and compares it with what is known of it.
+add_executable(bench_refine ${CMAKE_CURRENT_LIST_DIR}/bench_refine.c
+  ${PROJECT_SOURCE_DIR}/tests/support/refine/refine_scene.c)
+target_link_libraries(bench_refine PRIVATE voxeld_build voxeld_engine)
+# bench_posegraph times the optimization of generated pose graphs.
+add_executable(bench_posegraph ${CMAKE_CURRENT_LIST_DIR}/bench_posegraph.c
+  ${PROJECT_SOURCE_DIR}/tests/support/posegraph/graphs.c)
+target_link_libraries(bench_posegraph PRIVATE voxeld_build voxeld_engine)
+# bench_odometry registers lidar scans and prints poses, errors and times.
+add_executable(bench_odometry ${CMAKE_CURRENT_LIST_DIR}/bench_odometry.c
+  ${CMAKE_CURRENT_LIST_DIR}/../../support/odometry/street.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
+target_link_libraries(bench_odometry PRIVATE voxeld_build voxeld_engine)
+add_test(NAME bench_odometry_smoke COMMAND bench_odometry --street 2)
+# bench_slac aligns fragments that it renders, and prints how well.
+add_executable(bench_slac ${CMAKE_CURRENT_LIST_DIR}/bench_slac.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_slac_render.c)
+target_link_libraries(bench_slac PRIVATE voxeld_build voxeld_gpu_test_support)
 # bench_voxelize times voxelization on either backend; see ../results/. The ctest run only
 # proves that it works: times are read by people, not asserted.
 add_executable(bench_voxelize ${CMAKE_CURRENT_LIST_DIR}/bench_voxelize.c
@@ -84,13 +102,17 @@ target_link_libraries(bench_surface PRIVATE voxeld_build voxeld_engine)
 add_executable(bench_volume ${CMAKE_CURRENT_LIST_DIR}/bench_volume.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_volume PRIVATE voxeld_build voxeld_engine)
+# bench_mesh makes scenes of meshes: their memory, and paths inside of them.
+add_executable(bench_mesh ${CMAKE_CURRENT_LIST_DIR}/bench_mesh.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
+target_link_libraries(bench_mesh PRIVATE voxeld_build voxeld_engine voxeld_files)
 # bench_render times pictures of scenes.
 add_executable(bench_render ${CMAKE_CURRENT_LIST_DIR}/bench_render.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_cloud.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_render PRIVATE voxeld_build voxeld_engine)
 if(VOXELD_WITH_CUDA)
-  foreach(bench bench_voxelize bench_hashmap bench_conv bench_network bench_sparse_maps bench_render
+  foreach(bench bench_voxelize bench_hashmap bench_conv bench_network bench_sparse_maps bench_mesh bench_render
       bench_gpu_dag bench_gpu_dag_collect bench_gpu_dag_query bench_gpu_dag_scan
       bench_gpu_dag_versions bench_surface bench_volume bench_field bench_grid
       ${bench_paper})
@@ -128,5 +150,15 @@ add_test(NAME bench_gpu_dag_versions_smoke COMMAND bench_gpu_dag_versions --back
 add_test(NAME bench_surface_smoke COMMAND bench_surface --backend cpu --images 2
   --size 50000 --repeat 1)
 add_test(NAME bench_volume_smoke COMMAND bench_volume --backend cpu --n 1 --voxel-mm 30)
+set(bench_mesh_parts memory pictures)
+if(VOXELD_PAPER)
+  list(APPEND bench_mesh_parts paths)
+endif()
+foreach(part ${bench_mesh_parts})
+  add_test(NAME bench_mesh_${part}_smoke COMMAND bench_mesh --backend cpu --depth 6 --repeat 1
+    --part ${part} --width 40 --height 24 --mesh ${CMAKE_CURRENT_LIST_DIR}/tetrahedron.obj)
+endforeach()
 add_test(NAME bench_render_smoke COMMAND bench_render --backend cpu --depth 8 --repeat 1
   --width 40 --height 24)
+add_test(NAME bench_refine_smoke COMMAND bench_refine --backend cpu --radius-mm 20 --keyframes 3
+  --height 36 --iterations 1)

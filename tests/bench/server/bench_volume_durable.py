@@ -4,16 +4,21 @@
 of it, a start that integrates all of them again, and a copy, whose record has the blocks.
 
 usage: bench_volume_durable.py VOXELD FOLDER [BLOCK]
+       bench_volume_durable.py VOXELD --scans SCAN.bin...
 
-FOLDER has frames as of 7-Scenes (rgbd_frames.py tells which). 5.8 mm, truncation 4 cm, 0.2 to 3 m.
-Images go as raw uint16, and once as the PNG files that they are. The floor of a record is a copy of
-its bytes in memory. A fresh data directory for each row, on the disk of $TMPDIR."""
+Scans are KITTI's .bin files, 0.1 m, truncation 0.4 m, to 50 m, along rays and by range image, with
+and without carving; each is added ten times, a metre farther on. FOLDER has frames as of 7-Scenes
+(rgbd_frames.py tells which): 5.8 mm, truncation 4 cm, 0.2 to 3 m. Images go as raw uint16, and once
+as the PNG files that they are. The floor of a record is a copy of its bytes in memory. A fresh data
+directory for each row, on the disk of $TMPDIR."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -76,6 +81,13 @@ def disk_bytes(directory: Path) -> int:
     return sum(p.stat().st_size for p in (directory / "data").glob("voxeld.db*"))
 
 
+def record_bytes(directory: Path) -> int:
+    """Of all records of the journal, which nobody writes to."""
+    with contextlib.closing(sqlite3.connect(directory / "data" / "voxeld.db")) as database:
+        (n_bytes,) = database.execute("select sum(length(bytes)) from records").fetchone()
+    return n_bytes
+
+
 def run(
     program: str, folder: Path, block: int, durable: str | None, as_png: bool
 ) -> dict[str, float]:
@@ -118,7 +130,56 @@ def run(
         return found
 
 
+def scan_rows(program: str, paths: list[str]) -> None:
+    """A row for each way of adding scans: time, bytes of the journal, and a start that replays."""
+    scans = [np.fromfile(path, "<f4").reshape(-1, 4)[:, :3] for path in paths]
+    lidar = voxeld.Lidar(rows=64, columns=2048, top_deg=2.5, bottom_deg=-25.0)
+    rows: list[tuple[str, dict[str, Any]]] = [
+        ("along rays", {}),
+        ("along rays, carve 30 m", {"carve_m": 30.0}),
+        ("range image", {"lidar": lidar}),
+    ]
+    n_points = sum(len(scan) for scan in scans) / len(scans)
+    print(f"{os.cpu_count()} cores; {n_points:.0f} points a scan, {12 * n_points:.0f} bytes")
+    print(f"{'':<24}{'ms':>8}{'engine':>8}{'bytes a scan':>14}{'start s':>9}{'ms a scan':>11}")
+    for name, more in rows:
+        with tempfile.TemporaryDirectory() as directory_name:
+            directory = Path(directory_name)
+            server = Server(program, directory)
+            empty_start = server.start_s
+            volume = server.client.volume_create(
+                "v", 0.1, truncation_m=0.4, durable="everysec", journal_max_bytes=1 << 40
+            )
+            times, engine = [], []
+            for i in range(10 * len(scans)):
+                start = time.perf_counter()
+                done = volume.integrate_points(
+                    scans[i % len(scans)],
+                    voxeld.Pose((1.0 * i, 0.0, 0.0)),
+                    range_max_m=50.0,
+                    **more,
+                )
+                times.append(1e3 * (time.perf_counter() - start))
+                engine.append(done.engine_ms)
+            info = volume.info()
+            server.kill()
+            n_bytes = record_bytes(directory) / len(times)
+            server = Server(program, directory)
+            assert server.client.volume("v").info().stamp == info.stamp
+            replay_ms = 1e3 * (server.start_s - empty_start) / len(times)
+            print(
+                f"{name:<24}{np.median(times):>8.1f}{np.median(engine):>8.1f}{n_bytes:>14.0f}"
+                f"{server.start_s:>9.2f}{replay_ms:>11.1f}",
+                flush=True,
+            )
+            server.kill()
+    print(f"{info.n_blocks} blocks of 8^3, {info.n_bytes / 1e6:.1f} MB")
+
+
 def main() -> None:
+    if sys.argv[2] == "--scans":
+        scan_rows(sys.argv[1], sys.argv[3:])
+        return
     program, folder = sys.argv[1], Path(sys.argv[2])
     block = int(sys.argv[3]) if len(sys.argv) > 3 else 8
     frame = np.zeros(640 * 480, np.uint16)

@@ -22,6 +22,8 @@ voxeld_add_fuzz(NAME fuzz_record SOURCES fuzz/server/fuzz_record.c
                 LIBRARIES voxeld_durable CORPUS fuzz/corpus/record)
 voxeld_add_fuzz(NAME fuzz_map_record SOURCES fuzz/server/fuzz_map_record.c
                 LIBRARIES voxeld_durable CORPUS fuzz/corpus/map_record)
+voxeld_add_fuzz(NAME fuzz_posegraph_record SOURCES fuzz/server/fuzz_posegraph_record.c
+                LIBRARIES voxeld_durable CORPUS fuzz/corpus/posegraph_record)
 voxeld_add_fuzz(NAME fuzz_volume_record SOURCES fuzz/server/fuzz_volume_record.c
                 LIBRARIES voxeld_durable CORPUS fuzz/corpus/volume_record)
 

@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from harness import BIN, SANITIZE, SLOW, SOURCE
+from harness import BIN, SANITIZE, SLOW, SOURCE, Daemon
 
 pytestmark = pytest.mark.skipif(
     bool(SANITIZE), reason="what a sanitizer's build installs is for nobody"
@@ -122,3 +122,12 @@ def test_shipped_configurations_are_ones_the_daemon_takes(tmp_path: Path) -> Non
         grace = json.loads(path.read_text()).get("drain", {})
         # Kubernetes waits for 120 s, and a stop writes snapshots for 60.
         assert grace.get("grace_ms", 0) + grace.get("timeout_ms", 0) < 60000
+
+
+def test_demo_finds_its_scan(installed: Path, daemon: Daemon, directory: Path) -> None:
+    ctl = installed / "bin" / "voxelctl"
+    picture = directory / "demo.png"
+    text = run(ctl, "demo", "--url", daemon.ipc, "--out", picture)
+    assert f"$ voxelctl voxelize '{installed}/share/voxeld/demo/scan.npy' --size 0.1" in text
+    assert "125,565 voxels" in text
+    assert picture.read_bytes().startswith(b"\x89PNG")

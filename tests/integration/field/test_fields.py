@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 import voxeld
-from harness import BIN, SLOW, Daemon, http_call
+from harness import BIN, SLOW, SOURCE, Daemon, http_call
+from scipy import ndimage
 from test_tools import run
 
 NAMES = (f"field-{i}" for i in itertools.count())
@@ -92,6 +94,41 @@ def filled(scene: voxeld.Scene, seed: int = 1) -> Model:
     model.fill(scene, every[(every[:, 2] < 3) | wall], 2)
     model.fill(scene, rng.integers(0, SIDE, (40, 3)), 2)
     return model
+
+
+def test_field_of_a_real_scan_is_that_of_other_libraries(client: voxeld.Client) -> None:
+    """A lidar scan, against SciPy's exact transform, and edt's and scikit-fmm's where they are
+    installed; scikit-fmm solves the eikonal equation, and is near."""
+    points = np.load(SOURCE / "tests" / "data" / "spconv_benchmark_pc.npy")[:, :3].astype(float)
+    size, reach = 0.25, 12
+    scene = client.scene_create("real", size, depth=10)
+    scene.integrate(points, carve=False)
+    box = voxeld.Box((-14.0, -14.0, -4.0), (14.0, 14.0, 4.0))
+    field = scene.distance_field(box, max_distance=reach * size)
+    # As far around as distances reach, so that the box's border is no border of the obstacles'.
+    wide = voxeld.Box((-18.0, -18.0, -8.0), (18.0, 18.0, 8.0))
+    full = (scene.export_dense(wide).states & voxeld.VoxelState.OCCUPIED) != 0
+    assert 5_000 < full.sum() < full.size / 4
+    crop = tuple(slice(16, n - 16) for n in full.shape)
+
+    def signed(transform: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        found = np.where(full, -transform(full), transform(~full))[crop]
+        return np.clip(found, -reach, reach)
+
+    ours = field.distances / size
+    np.testing.assert_allclose(ours, signed(ndimage.distance_transform_edt), atol=1e-5)
+    with contextlib.suppress(ImportError):
+        import edt
+
+        of_edt = signed(lambda mask: edt.edt(np.ascontiguousarray(mask)))
+        np.testing.assert_allclose(ours, of_edt, atol=1e-5)
+    with contextlib.suppress(ImportError):
+        import skfmm
+
+        apart = np.abs(skfmm.distance(np.where(full, -1.0, 1.0))[crop] - ours)
+        near = np.abs(ours) < reach - 1
+        # Its surface lies half a voxel nearer, between the centres.
+        assert np.mean(apart[near]) < 0.75 and np.percentile(apart[near], 99) < 1.5
 
 
 @pytest.mark.parametrize("unknown", ["free", "occupied", "ignored"])

@@ -135,6 +135,32 @@ def test_unknown_is_kept_free_or_lethal(client: voxeld.Client, scene: voxeld.Sce
     )
 
 
+@pytest.mark.parametrize("unknown", ["kept", "free", "lethal"])
+def test_slice_of_distances_is_that_of_the_field(
+    client: voxeld.Client, scene: voxeld.Scene, unknown: str
+) -> None:
+    box = voxeld.Box((-7, -5, 0), (6, 8, 0))
+    grid = client.scene_grid(
+        scene.name, "distance", box=box, z_low=-0.12, unknown=unknown, max_distance_m=1.5
+    )
+    field = scene.distance_field(
+        voxeld.Box((-7, -5, -0.25), (6, 8, 0)),
+        max_distance=1.5,
+        unknown={"kept": "ignored", "free": "free", "lethal": "occupied"}[unknown],
+    )
+    assert (grid.n_y, grid.n_x) == grid.cells.shape and grid.cells.dtype == np.float32
+    expected = field.distances[:, :, 0].T
+    np.testing.assert_array_equal(grid.cells, expected)
+    assert np.isnan(grid.cells).any() == (unknown == "kept")
+    assert np.nanmin(grid.cells) < 0 < np.nanmax(grid.cells) <= 1.5
+    with pytest.raises(voxeld.InvalidArgument) as raised:
+        client.scene_grid(scene.name, "distance", box=box, format="png")
+    assert raised.value.field == "format"
+    with pytest.raises(voxeld.InvalidArgument) as raised:
+        client.scene_grid(scene.name, "distance", box=box, max_distance_m=1000.0)
+    assert raised.value.field == "max_distance_m"
+
+
 def test_projected_map_and_slice_are_those_of_a_dense_export(
     client: voxeld.Client, scene: voxeld.Scene
 ) -> None:

@@ -206,7 +206,7 @@ def test_wrong_poses_say_what_is_right(daemon: Daemon, directory: Path) -> None:
     merge = ("merge", directory / "scan.npy", "--map", "poses", "--size", "1", "--poses")
     poses = directory / "poses.txt"
     poses.write_text("1 0 0 0\n")
-    assert "one of 12" in ctl(daemon, *merge, poses, code=1).stderr
+    assert "12 numbers (KITTI), 8 (TUM" in ctl(daemon, *merge, poses, code=1).stderr
     poses.write_text("2 0 0 0 0 1 0 0 0 0 1 0\n")
     assert "pose 1 has no rotation" in ctl(daemon, *merge, poses, code=1).stderr
     assert "No such file" in ctl(daemon, *merge, directory / "no.txt", code=1).stderr

@@ -208,6 +208,109 @@ def test_files_of_all_kinds_give_the_same_voxels(
         assert (occupied(daemon, f"s{i}")[0] == truth).all()
 
 
+PALETTE = [("grey", 0x808080), ("red", 0xD02020), ("green", 0x20B030), ("blue", 0x2030C0)]
+
+
+def coloured(vertices: np.ndarray) -> np.ndarray:
+    """Red below, green in the middle, blue above: n x 3."""
+    colours = np.array([[200, 30, 30], [40, 180, 50], [30, 50, 190]], np.uint8)
+    return colours[np.digitize(vertices[:, 2], [-0.7, 0.7])]
+
+
+def nearest(rgb: np.ndarray) -> np.ndarray:
+    """The palette's nearest colours in CIELAB, by the textbook."""
+
+    def lab(c: np.ndarray) -> np.ndarray:
+        c = c / 255
+        c = np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+        m = [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.072175],
+             [0.0193339, 0.119192, 0.9503041]]  # fmt: skip
+        t = c @ np.array(m).T / [0.95047, 1, 1.08883]
+        f = np.where(t > 216 / 24389, np.cbrt(t), (24389 / 27 * t + 16) / 116)
+        x, y, z = f.T
+        return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], 1)
+
+    entries = lab(np.array([[v >> 16, v >> 8 & 255, v & 255] for _, v in PALETTE], float))
+    return np.linalg.norm(lab(rgb.astype(float))[:, None] - entries, axis=2).argmin(1)
+
+
+def test_colours_of_vertices_become_materials_of_the_palette(
+    client: voxeld.Client, daemon: Daemon, tmp_path: Path
+) -> None:
+    vertices, triangles = ball(20)
+    colours = coloured(vertices)
+    palette = [voxeld.Material(name, rgb) for name, rgb in PALETTE]
+    scene = make(client, palette=palette)
+    scene.import_mesh(vertices, triangles, colours=colours)
+    solid, materials = occupied(daemon)
+    known = nearest(colours[triangles].astype(np.float32).mean(axis=1))
+    make(client, "known", palette=palette).import_mesh(vertices, triangles, materials=known)
+    assert (occupied(daemon, "known")[1] == materials).all()
+    assert set(np.unique(materials[solid])) >= {1, 2, 3}
+
+    # The same as files, by voxelctl and as the body of a request.
+    ply = tmp_path / "ball.ply"
+    head = f"ply\nformat binary_little_endian 1.0\nelement vertex {len(vertices)}\n"
+    head += "property double x\nproperty double y\nproperty double z\nproperty uchar red\n"
+    head += "property uchar green\nproperty uchar blue\nproperty uchar alpha\n"
+    head += f"element face {len(triangles)}\nproperty list uchar int vertex_indices\nend_header\n"
+    rows = [struct.pack("<3d4B", *v, *c, 255) for v, c in zip(vertices, colours, strict=True)]
+    rows += [struct.pack("<B3i", 3, *t) for t in triangles]
+    ply.write_bytes(head.encode() + b"".join(rows))
+    obj = tmp_path / "ball.obj"
+    obj.write_text(
+        "".join(
+            f"v {v[0]!r} {v[1]!r} {v[2]!r} {c[0] / 255} {c[1] / 255} {c[2] / 255}\n"
+            for v, c in zip(vertices.tolist(), colours, strict=True)
+        )
+        + "".join(f"f {t[0] + 1} {t[1] + 1} {t[2] + 1}\n" for t in triangles)
+    )
+    for i, path in enumerate((ply, obj)):
+        make(client, f"c{i}", palette=palette)
+        done = voxelctl(daemon, path, "--scene", f"c{i}")
+        assert done.returncode == 0, done.stderr
+        assert (occupied(daemon, f"c{i}")[1] == materials).all()
+        make(client, f"h{i}", palette=palette)
+        kind = path.suffix[1:]
+        reply = http_call(
+            daemon, "POST", f"/v1/scene_import_mesh?format={kind}&name=h{i}", path.read_bytes(),
+            {"Content-Type": "application/octet-stream"},
+        )  # fmt: skip
+        assert reply.status == 200, reply.body
+        assert (occupied(daemon, f"h{i}")[1] == materials).all()
+    # A material that is given counts, and without a palette there are no colours.
+    make(client, "plain")
+    done = voxelctl(daemon, ply, "--scene", "plain")
+    assert done.returncode == 0, done.stderr
+    assert set(np.unique(occupied(daemon, "plain")[1])) == {0}
+    with pytest.raises(voxeld.InvalidArgument, match="palette"):
+        client.scene("plain").import_mesh(vertices, triangles, colours=colours)
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("format=stl&name=hall", "format"),
+        ("format=obj&name=hall&scale=0", "scale"),
+        ("format=obj&name=hall&offset=1,2", "offset"),
+        ("format=obj&name=hall&rule=thick", "rule"),
+        ("format=obj&name=hall&material=-1", "material"),
+        ("format=obj&name=hall&in_voxels=yes", "in_voxels"),
+        ("format=obj&name=hall&colour=red", "colour"),
+        ("format=ply&name=hall", ""),
+    ],
+)
+def test_uploads_that_are_wrong_are_refused_by_key(
+    client: voxeld.Client, daemon: Daemon, query: str, field: str
+) -> None:
+    make(client)
+    body = b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n"
+    sent = {"Content-Type": "application/octet-stream"}
+    reply = http_call(daemon, "POST", f"/v1/scene_import_mesh?{query}", body, sent)
+    assert reply.status == 400, reply.body
+    assert reply.json().get("field", "") == field
+
+
 def test_files_that_are_wrong_are_refused(
     client: voxeld.Client, daemon: Daemon, tmp_path: Path
 ) -> None:

@@ -38,6 +38,7 @@ from scenes import OCCUPIED, Scenes, ball, box, spec, vec
 from test_tools import run
 from voxeld.v1 import render_pb2
 
+INVALID_ARGUMENT, NOT_FOUND = common_pb2.INVALID_ARGUMENT, common_pb2.NOT_FOUND
 SIZE, DEPTH = 0.1, 6
 SIDE = 1 << DEPTH
 PALETTE = [0x9A9488, 0x4F7A3A, 0xB5482F, 0x3F74A8]
@@ -46,6 +47,7 @@ SUN, SUN_LIGHT, AMBIENT = (-0.5, -0.35, 0.8), 0.8, 0.4
 EYE, LOOK, UP = (-3.9, -3.1, 4.2), (0.3, 0.2, -1.1), (0.1, 0.0, 1.0)
 WIDTH, HEIGHT = 160, 90
 STEEP = np.array([91.0])
+BOX = {"low": {"x": -1, "y": -1, "z": -1}, "high": {"x": 1, "y": 1, "z": 1}}
 
 
 @pytest.fixture
@@ -228,7 +230,13 @@ def test_png_of_several_bands_has_the_pixels_of_the_tensor(yard: Scenes) -> None
         ("bounces", {"bounces": 17}),
         ("samples", {"mode": "RENDER_PATH", "samples": 256, "bounces": 8}),
         ("samples", {"samples": 32, "ao_samples": 128}),
-        ("mode", {"mode": 7}),
+        ("mode", {"mode": 9}),
+        ("clip", {"clip": {"low": {"x": 0, "y": 0, "z": 0}, "high": {"x": 1, "y": 0, "z": 1}}}),
+        ("clip.high", {"clip": {"low": {"x": 0, "y": 0, "z": 0}}}),
+        ("textures", {"textures": [{"material": 1, "width": 2, "height": 2, "texels": b"abc"}]}),
+        ("textures", {"textures": [{"material": 1, "width": 0, "height": 2, "texels": b""}]}),
+        ("regions.box", {"regions": [{"colours": b"abc"}]}),
+        ("regions.colours", {"regions": [{"box": BOX, "colours": b"ab"}]}),
         ("encode", {"encode": "RENDER_JPEG", "mode": "RENDER_DEPTH"}),
         ("elevations_deg", {"camera": "RENDER_LIDAR", "elevations_deg": tensor_of(STEEP)}),
         ("variation", {"variation": 1.5}),
@@ -239,6 +247,133 @@ def test_what_cannot_be_drawn_is_refused_by_field(yard: Scenes, field: str, memb
     request = render_pb2.SceneRenderRequest(**({"name": "yard"} | members))
     header = yard.rpc.call("scene_render", request).header
     assert (header.code, header.field) == (common_pb2.INVALID_ARGUMENT, field), header
+
+
+def render_box(low: Any, high: Any) -> render_pb2.RenderBox:
+    return render_pb2.RenderBox(low=vec(*low), high=vec(*high))
+
+
+def test_a_section_shows_the_voxels_in_its_box_alone(yard: Scenes, daemon: Daemon) -> None:
+    low, high = (-3.2, -3.2, -3.2), (0.4, 3.2, 3.2)
+    cut = array_of(draw(yard, **framed("COLOUR", clip=render_box(low, high))).pixels)
+    depths = array_of(draw(yard, **framed("DEPTH", clip=render_box(low, high))).pixels)
+    whole = array_of(draw(yard, **framed("COLOUR")).pixels)
+    assert (cut != whole).any(axis=-1).mean() > 0.05
+    # The scene without what is outside of the box, which an edit takes away.
+    yard.edit("yard", box((0.4, -3.2, -3.2), (3.2, 3.2, 3.2), action="SCENE_ERASE"))
+    assert psnr(array_of(draw(yard, **framed("COLOUR")).pixels), cut) > 60
+    known = array_of(draw(yard, **framed("DEPTH")).pixels)
+    assert (depths == known).mean() > 0.999
+    places = ((5, 5, 5), (6, 6, 6)), ((-9, -9, -9), (-8, -8, -8)), ((0, 0, 0), (1e-4, 1, 1))
+    for corners in places:
+        nothing = framed("DEPTH", clip=render_box(*corners))
+        assert np.isinf(array_of(draw(yard, **nothing).pixels)).all()
+    vast = render_box((-1e6, -1e6, -1e6), (0.4, 1e6, 1e6))
+    assert (array_of(draw(yard, **framed("DEPTH", clip=vast)).pixels) == known).mean() > 0.999
+    query = "eye=-4,-3,4&look=0,0,-1&size=80x60&clip=-3.2,-3.2,-3.2,0,3.2,3.2"
+    page = http_call(daemon, "GET", f"/v1/scenes/yard/image.png?{query}")
+    assert page.status == 200 and page.body[1:4] == b"PNG"
+
+
+def test_textures_and_regions_colour_materials(yard: Scenes) -> None:
+    flat = framed("LABEL", camera="RENDER_ORTHOGRAPHIC", view_height_m=6.4, width=64, height=64,
+                  view=view((0, 0, 3.1), (0, 0, -3), (0, 1, 0)))  # fmt: skip
+    plain = array_of(draw(yard, **flat).pixels).reshape(64, 64, 3)
+    materials = array_of(draw(yard, **flat | {"mode": "RENDER_MATERIAL"}).pixels).reshape(64, 64)
+    named = np.array([[c >> 16, c >> 8 & 255, c & 255] for c in PALETTE])
+    assert (plain == named[materials]).all(), "a label is its palette's colour"
+    texels = np.arange(4 * 2 * 3, dtype=np.uint8).reshape(2, 4, 3) * 10
+    texture = render_pb2.RenderTexture(
+        material=1, width=4, height=2, texel_voxels=3, texels=texels.tobytes()
+    )
+    region = render_pb2.RenderRegion(
+        box=render_box((-3.2, -3.2, -3.2), (0, 3.2, 3.2)), colours=bytes([1, 2, 3] * 4)
+    )
+    seen = array_of(draw(yard, **flat, textures=[texture], regions=[region]).pixels)
+    seen = seen.reshape(64, 64, 3)
+    x, y = np.meshgrid(np.arange(64), 63 - np.arange(64))
+    known = np.where((x < 32)[..., None], np.array([1, 2, 3]), named[materials])
+    tiles = texels[1 - y // 3 % 2, x // 3 % 4]
+    known = np.where((materials == 1)[..., None], tiles, known)
+    assert (seen == known).all()
+
+
+def test_ages_are_coloured_by_the_version_that_changed_a_voxel(yard: Scenes) -> None:
+    first = array_of(draw(yard, **framed("AGE")).pixels).astype(int)
+    materials = array_of(draw(yard, **framed("MATERIAL")).pixels)
+    solid = first[materials.reshape(-1) >= 0] if first.ndim == 2 else first
+    yard.edit("yard", ball((0.4, 0.3, -1.2), 0.3, material=0))  # inside: nothing to be seen
+    yard.edit("yard", ball((-1.5, 1.6, -1.9), 0.9, material=3))
+    now = array_of(draw(yard, **framed("AGE")).pixels).astype(int).reshape(HEIGHT, WIDTH, 3)
+    parts = array_of(draw(yard, **framed("MATERIAL")).pixels).reshape(HEIGHT, WIDTH)
+    larger = (parts == 3) & (now[..., 0] > 2 * now[..., 2] + 20)  # the newest: red
+    assert larger.sum() > 30
+    floor = now[parts == 1]
+    assert (floor[:, 2] >= floor[:, 0]).mean() > 0.95, "older ones are not"
+    assert len(solid) > 0
+
+
+def test_several_scenes_in_one_picture_are_the_nearest_of_each_pixel(yard: Scenes) -> None:
+    palette = [scene_pb2.SceneMaterial(rgb=c) for c in PALETTE]
+    shapes = (ball((-0.6, -1.6, -0.5), 1.2, material=3), box((-2.8, 1.4, -2.4), (-1, 2.6, 0.9)))
+    for name, n_bits, shape in (("one", 4, shapes[0]), ("two", 8, shapes[1])):
+        yard.call("scene_create", name=name, spec=spec(DEPTH, SIZE, n_bits, palette=palette))
+        yard.edit(name, shape)
+    others = [render_pb2.RenderScene(name="one"), render_pb2.RenderScene(name="two")]
+    seen = {m: array_of(draw(yard, **framed(m, others=others)).pixels) for m in ("DEPTH", "LABEL")}
+    alone = array_of(draw(yard, **framed("LABEL")).pixels)
+    old = yard.call("scene_get", name="yard").scene.version
+    yard.edit("yard", *shapes)
+    for mode, pixels in seen.items():
+        known = array_of(draw(yard, **framed(mode)).pixels)
+        assert (pixels == known).reshape(WIDTH * HEIGHT, -1).all(axis=1).mean() > 0.999, mode
+    assert (seen["LABEL"] != alone).any(axis=1).mean() > 0.05
+    then = scene_pb2.SceneAt(version=old)
+    both = draw(yard, **framed("LABEL", at=then, others=others, encode="RENDER_PNG"))
+    assert (read_png(both.image).reshape(-1, 3) == seen["LABEL"]).all(), "of any version"
+    # The same place in another frame, with voxels of half the size.
+    fine = scene_pb2.SceneSpec(voxel_size_m=SIZE / 2, depth=DEPTH + 1, material_bits=8)
+    fine.palette.extend(palette)
+    fine.origin.CopyFrom(vec(-3.2, -3.2, -3.2))
+    yard.call("scene_create", name="fine", spec=fine)
+    yard.edit("fine", shapes[0])
+    finer = [render_pb2.RenderScene(name="fine")]
+    depth = array_of(draw(yard, **framed("DEPTH", at=then, others=finer)).pixels)
+    coarse = array_of(draw(yard, **framed("DEPTH", at=then, others=others[:1])).pixels)
+    near = np.isfinite(depth) & np.isfinite(coarse)
+    assert (np.abs(depth - coarse)[near] < 3 * SIZE).mean() > 0.97
+    for field, members in (
+        ("others", {"others": others * 4}),
+        ("others", {"others": others, "mode": "RENDER_AGE"}),
+        ("others.name", {"others": [render_pb2.RenderScene(name="No")]}),
+    ):
+        request = render_pb2.SceneRenderRequest(name="yard", **members)
+        header = yard.rpc.call("scene_render", request).header
+        assert (header.code, header.field) == (INVALID_ARGUMENT, field), header
+    request = render_pb2.SceneRenderRequest(
+        name="yard", others=[render_pb2.RenderScene(name="none")]
+    )
+    header = yard.rpc.call("scene_render", request).header
+    assert (header.code, header.field) == (NOT_FOUND, "others.name"), header
+
+
+def test_who_changed_a_voxel_last_is_found(yard: Scenes) -> None:
+    points = tensor_of(np.array([[0.4, 0.3, -1.2], [-1.5, 1.6, -1.9], [3, 3, 3.0]]))
+    versions = [2]
+    for operation in (ball((0.4, 0.3, -1.2), 0.3, material=0), ball((0, 0, 2.5), 0.2)):
+        yard.edit("yard", operation)
+        versions.append(versions[-1] + 1)
+    reply = yard.call("scene_changed", name="yard", points=points)
+    assert array_of(reply.versions).tolist() == [3, 2, 0]
+    assert [v.version for v in reply.made_by] == [3, 2]
+    assert (reply.version, reply.oldest) == (4, 1)
+    then = yard.call("scene_changed", name="yard", points=points, at=scene_pb2.SceneAt(version=2))
+    assert array_of(then.versions).tolist() == [2, 2, 0]
+    yard.call("scene_undo", name="yard", of_version=3)
+    reply = yard.call("scene_changed", name="yard", points=points)
+    assert array_of(reply.versions).tolist() == [5, 2, 0], "undoing is a change"
+    yard.fails("scene_changed", NOT_FOUND, "name", name="none", points=points)
+    yard.fails("scene_changed", INVALID_ARGUMENT, "points", name="yard")
 
 
 def test_what_takes_too_long_is_refused_at_once(yard: Scenes) -> None:
@@ -374,6 +509,21 @@ def test_voxelctl_draws_files(yard: Scenes, daemon: Daemon, directory: Path) -> 
     depth = directory / "yard.npy"
     ctl(daemon, "render", "yard@2", depth, "--mode", "depth", *size)
     assert np.load(depth).reshape(30, 40).dtype == np.float32
+    label = directory / "label.png"
+    cut = ["--mode", "label", "--clip", "-9,-9,-9,9,9,0.2"]
+    ctl(daemon, "render", "yard", label, *cut, *place, *size)
+    with voxeld.connect(daemon.ipc, timeout=30 * SLOW) as client:
+        scene = client.scene("yard")
+        shown = scene.render(
+            (-3.9, -3.1, 4.2), (0.3, 0.2, -1.1), fov=55, size=(40, 30), mode="label",
+            clip=voxeld.Box((-9, -9, -9), (9, 9, 0.2)),
+        )  # fmt: skip
+        whole = scene.render(
+            (-3.9, -3.1, 4.2), (0.3, 0.2, -1.1), fov=55, size=(40, 30), mode="label"
+        )
+        assert (read_png(label.read_bytes()) == shown.pixels).all()
+        assert (whole.pixels != shown.pixels).any()
+        assert scene.render(size=(24, 16), mode="age").pixels.shape == (16, 24, 3)
     jpeg = directory / "yard.jpg"
     assert "yard.jpg: 40 x 30" in ctl(daemon, "render", "yard", jpeg, *size).stdout
     assert jpeg_size(jpeg.read_bytes()) == (40, 30)

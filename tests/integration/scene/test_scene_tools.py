@@ -154,7 +154,7 @@ def test_queries_print_and_write_what_a_grid_has(daemon: Daemon, directory: Path
         np.testing.assert_array_equal(arrays["states"], grid.states[tuple(voxels.T)])
         np.testing.assert_array_equal(arrays["materials"], grid.materials[tuple(voxels.T)])
     text = ctl(daemon, "query", name, "ray", "--", "-6,0.1,0.1", "1,0,0").stdout
-    assert text == "3 m, voxel 20,32,32, normal -1,0,0, material 4\n"
+    assert text == "3 m, at -2.875, 0.125, 0.125 m, voxel 20,32,32, normal -1,0,0, material 4\n"
     assert "nothing" in ctl(daemon, "query", name, "ray", "0,0,6", "0,0,1").stdout
     found = ctl_json(daemon, "query", name, "nearest", "5,0.125,0.125", "--radius", "4")
     assert found["n_hits"] == 1 and found["rows"][0]["voxel"] == [43, 32, 32]
@@ -221,7 +221,7 @@ def test_drive_becomes_a_scene(daemon: Daemon, directory: Path) -> None:
             share = (arrays["states"] == state).mean()
         assert share > 0.97, (where, share)
     missing = ctl(daemon, "integrate", directory / "no.pcd", paths[0], "--scene", name, code=1)
-    assert "NOT_FOUND (file)" in missing.stderr and "(format)" in missing.stderr
+    assert "cannot read the local file" in missing.stderr and "(format)" in missing.stderr
 
 
 @pytest.mark.parametrize("subcommand", SUBCOMMANDS)

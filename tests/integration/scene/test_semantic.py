@@ -277,7 +277,7 @@ def test_faults_of_a_request_are_named_and_change_nothing(scenes: Scenes) -> Non
     assert "0 to 2, and -1" in fails_entry("label", entry(0, 0), entry(3, 0))
     assert "0 to 2, and -1" in fails_entry("label", entry(-2, 0))
     assert "second time" in fails_entry("label", entry(1, 0), entry("above", 1))
-    assert "none of the 3 names" in fails_entry("label_name", entry("nobody", 0))
+    assert "names of labels: below, above, ahead" in fails_entry("label_name", entry("nobody", 0))
     assert "-1 (none) to 65535" in fails_entry("material", entry(0, -2))
     assert "-1 (none) to 65535" in fails_entry("material", entry(0, 65536))
     assert "0 to 254" in fails_entry("material", entry(0, 255))

@@ -26,6 +26,7 @@ from voxeld.v1 import (
     admin_pb2,
     common_pb2,
     hashmap_pb2,  # noqa: F401  for those that import this file
+    history_pb2,  # noqa: F401
     network_pb2,  # noqa: F401
     rpc_pb2,
     scene_pb2,  # noqa: F401

@@ -360,9 +360,10 @@ def program(*words: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def command_options(*command: str) -> list[str]:
-    """Asks glibc's getopt_long, which lists all options as possible meanings of an empty name."""
-    error = program(*command, "--=x").stderr
-    return re.findall(r"'--([\w-]+)'", error.split("possibilities:")[-1])
+    """All options are possible meanings of an empty name, to voxelctl and to glibc's
+    getopt_long."""
+    error = program(*command, "--=x").stderr.partition("\n")[0]
+    return re.findall(r"--([\w-]+)", re.split(" may be |possibilities:", error)[-1])
 
 
 def commands(*command: str, above: str = "") -> Iterator[str]:

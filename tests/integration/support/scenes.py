@@ -14,6 +14,7 @@ from harness import (
     Rpc,
     array_of,
     common_pb2,
+    history_pb2,
     rpc_pb2,
     scene_pb2,
     scene_upkeep_pb2,
@@ -42,7 +43,7 @@ class Scenes:
 
     def send(self, method: str, sequence: int = 0, **fields: Any) -> rpc_pb2.Response:
         name = "".join(p.title() for p in method.split("_")) + "Request"
-        modules = (scene_pb2, scene_version_pb2, scene_upkeep_pb2)
+        modules = (scene_pb2, scene_version_pb2, scene_upkeep_pb2, history_pb2)
         message = next(getattr(m, name) for m in modules if hasattr(m, name))
         return self.rpc.call(
             method,

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 import voxeld
-from depth_scene import CAMERA, shoot
+from depth_scene import CAMERA, Shot, shoot
 from harness import BIN, SLOW, Daemon, http_call, running, wait_until
 from PIL import Image
 from volume_record import Blocks, Reader
@@ -158,6 +158,52 @@ def test_killed_volume_has_every_layer_again_bit_for_bit(
         [BIN / "voxeld", "--check-data", tmp_path / "data"], capture_output=True, text=True
     )
     assert checked.returncode == 0, checked.stdout
+
+
+def kinds_of(daemon: Daemon) -> list[int]:
+    """Kinds of the records of volume "v", in a backup."""
+    backup = http_call(daemon, "POST", "/v1/backup", {"name": f"kinds-{time.time_ns()}"}).json()
+    with contextlib.closing(sqlite3.connect(Path(backup["path"]) / "voxeld.db")) as database:
+        found = database.execute(
+            "select r.kind from records r join families f on r.id >> 40 = f.id"
+            " where f.name = 'volume:v' order by r.id"
+        ).fetchall()
+    return [kind for (kind,) in found]
+
+
+def test_killed_volume_has_its_scans_again_bit_for_bit(tmp_path: Path) -> None:
+    """Scans along rays and by range image, with times, normals, labels and carving. What a journal
+    has of a scan is the scan, or the blocks that it changed where they are fewer bytes."""
+    rng = np.random.default_rng(2)
+    names = ["x", "y", "z", "normal_x", "normal_y", "normal_z", "time", "label"]
+    rows = np.zeros(3000, [(name, "<f4") for name in names])
+    direction = rng.normal(size=(3000, 3))
+    direction /= np.linalg.norm(direction, axis=1)[:, None]
+    for axis, name in enumerate("xyz"):
+        rows[name] = direction[:, axis] * rng.uniform(1.0, 2.0, 3000)
+        rows[f"normal_{name}"] = -direction[:, axis]
+    rows["time"], rows["label"] = np.linspace(3, 4, 3000), rng.integers(0, 5, 3000)
+    lidar = voxeld.Lidar(rows=32, columns=200, top_deg=80.0, bottom_deg=-80.0)
+    bent = voxeld.Lidar(rows=3, columns=90, elevations_deg=(60.0, 0.0, -55.0))
+    with killed(tmp_path) as daemon, connect(daemon) as client:
+        volume = client.volume_create("v", 0.08, truncation_m=0.2, durable="always", labels=True)
+        volume.integrate_points(
+            rows, end_pose=voxeld.Pose((0.1, 0.0, 0.0)), time_field="time", time_begin=3.0,
+            time_end=4.0, by_angle=True, label_field="label",
+        )  # fmt: skip
+        points = np.stack([rows[axis] for axis in "xyz"], 1)
+        volume.integrate_points(points, lidar=lidar, labels=rows["label"], inverse_square=True)
+        near = points[:500] * 0.9
+        volume.integrate_points(near, voxeld.Pose((0.2, 0, 0)), lidar=bent, carve_m=2.0)
+        volume.integrate_points(points * 0.8, carve_m=1.5, weight=3.0, range_max_m=1.2)
+        dense = np.full((60000, 3), 0.7, np.float32) + rng.normal(0, 1e-3, (60000, 3))
+        volume.integrate_points(dense)
+        volume.integrate_points(np.zeros((0, 3), np.float32))
+        assert kinds_of(daemon) == [22, 22, 22, 22, 9]
+        layers, info = layers_of(daemon, client, "v"), volume.info()
+    with running(tmp_path) as daemon, connect(daemon) as client:
+        assert layers_of(daemon, client, "v") == layers
+        assert client.volume("v").info() == info
 
 
 def test_killed_at_any_moment_keeps_what_was_answered(tmp_path: Path) -> None:
@@ -419,11 +465,28 @@ def centre_distances(keys: set[tuple[int, ...]], sensor: np.ndarray) -> np.ndarr
     return np.linalg.norm((blocks + 0.5) * 8 * SIZE - sensor, axis=1)
 
 
+def scan_of(shot: Shot) -> np.ndarray:
+    """The image's pixels as points of the camera's frame: any frame is a sensor's."""
+    v, u = np.mgrid[: CAMERA.height, : CAMERA.width]
+    rays = [(u - CAMERA.cx) / CAMERA.fx, (v - CAMERA.cy) / CAMERA.fy, np.ones(u.shape)]
+    return (np.stack(rays, -1) * shot.depth[..., None]).reshape(-1, 3).astype(np.float32)
+
+
 @pytest.mark.parametrize("durable", [None, "everysec"])
-def test_full_volume_forgets_its_farthest_blocks(tmp_path: Path, durable: str | None) -> None:
+@pytest.mark.parametrize("what", ["image", "scan"])
+def test_full_volume_forgets_its_farthest_blocks(
+    tmp_path: Path, what: str, durable: str | None
+) -> None:
     """A sensor that goes on along x: blocks behind it go, the farthest first, and none that the
-    image sees. A restart has the same blocks."""
+    image or the scan sees. A restart has the same blocks."""
     max_bytes = 3 << 20
+
+    def add_to(volume: Volume, pose: voxeld.Pose) -> None:
+        if what == "image":
+            volume.integrate(shot.depth, CAMERA, pose)
+        else:
+            volume.integrate_points(scan_of(shot), pose)
+
     with killed(tmp_path) as daemon, connect(daemon) as client:
         more: dict[str, Any] = {"max_bytes": max_bytes, "durable": durable}
         volume = make(client, "v", when_full="forget_farthest", **more)
@@ -436,12 +499,12 @@ def test_full_volume_forgets_its_farthest_blocks(tmp_path: Path, durable: str | 
             sensor = shot.translation + np.array([0.9 * step, 0.0, 0.0])
             pose = voxeld.Pose(tuple(sensor), shot.pose.rotation)
             alone = make(client, "alone")
-            alone.integrate(shot.depth, CAMERA, pose)
+            add_to(alone, pose)
             touched = keys_of(alone)
             alone.drop()
-            unlimited.integrate(shot.depth, CAMERA, pose)
+            add_to(unlimited, pose)
             before = keys_of(volume)
-            volume.integrate(shot.depth, CAMERA, pose)
+            add_to(volume, pose)
             after = keys_of(volume)
             assert volume.info().n_bytes <= max_bytes
             gone = before - after
@@ -452,7 +515,7 @@ def test_full_volume_forgets_its_farthest_blocks(tmp_path: Path, durable: str | 
                 nearest = centre_distances(gone, sensor).min()
                 assert not stayed or centre_distances(stayed, sensor).max() <= nearest
             try:
-                refusing.integrate(shot.depth, CAMERA, pose)
+                add_to(refusing, pose)
             except voxeld.ResourceExhausted as refused:
                 n_refused += 1
                 assert "max_bytes" in str(refused)
@@ -466,7 +529,7 @@ def test_full_volume_forgets_its_farthest_blocks(tmp_path: Path, durable: str | 
         with running(tmp_path) as daemon, connect(daemon) as client:
             assert layers_of(daemon, client, "v") == layers
             assert layers_of(daemon, client, "refuses") == refused_layers
-            client.volume("v").integrate(shot.depth, CAMERA, shot.pose)  # and goes on forgetting
+            add_to(client.volume("v"), shot.pose)  # and goes on forgetting
             assert client.volume("v").info().n_bytes <= max_bytes
 
 

@@ -19,7 +19,8 @@ from test_tools import run
 
 NAMES = (f"tools-{i}" for i in itertools.count())
 SUBCOMMANDS = (
-    "create", "drop", "list", "info", "integrate", "extract", "render", "clear", "run",
+    "create", "drop", "list", "info", "integrate", "extract", "render", "clear", "run", "stamp",
+    "import",
 )  # fmt: skip
 
 
@@ -195,9 +196,9 @@ def test_what_is_wrong_is_said(daemon: Daemon, directory: Path, intrinsics: Path
         (("render", name, directory / "p.jpg", *use), 2, "FILE.png"),
         (("clear", name), 2, "--all"),
         (("clear", name, "--outside", "0,0,0,-1"), 2, "radius"),
-        (("create", name, "--size", "0.03"), 1, "other parameters"),
+        (("create", name, "--size", "0.03"), 1, "voxel_size_m is 0.02, not 0.03"),
         (("run", directory, *use, "--name", "x"), 1, "no images"),
-        (("run", directory, *use), 2, "--out, --trajectory or --name"),
+        (("run", directory, *use), 2, "--out, --trajectory, --name or --watch"),
         (("info", "nobody"), 1, "no volume"),
     ):
         assert text in ctl(daemon, *words, code=code).stderr, words
@@ -211,3 +212,36 @@ def test_every_subcommand_has_its_manual(daemon: Daemon) -> None:
         text = ctl(daemon, name, "--help").stdout
         assert text.startswith(f"voxelctl volume {name} - ")
         assert max(len(line) for line in text.splitlines()) <= 80
+
+
+def test_run_with_watch_says_where_the_dashboard_is(
+    daemon: Daemon, directory: Path, intrinsics: Path
+) -> None:
+    seven_scenes(directory, 2)
+    done = ctl(daemon, "run", directory, "--intrinsics", intrinsics, "--size", 0.02, "--watch")
+    address, rest = done.stdout.split("\n", 1)
+    page, _, name = address.rpartition("/#/volume/")
+    assert page.startswith("http://127.0.0.1:") and "2 images" in rest
+    assert ctl_json(daemon, "info", name)["n_images"] == 2, "it stays"
+    got = json.loads(run("curl", "-s", f"{page}/v1/volumes/{name}").stdout)
+    assert got["volume"]["name"] == name
+    ctl(daemon, "drop", name)
+
+
+def test_stamp_and_import_go_between_volumes_and_scenes(
+    daemon: Daemon, directory: Path, intrinsics: Path
+) -> None:
+    seven_scenes(directory, 2)
+    name = next(NAMES)
+    ctl(daemon, "run", directory, "--intrinsics", intrinsics, "--size", 0.02, "--name", name)
+    scene = [BIN / "voxelctl", "--url", daemon.ipc, "scene"]
+    run(*scene, "create", name, "--size", 0.05, "--material-bits", 4, code=0)
+    stamped = ctl_json(daemon, "stamp", name, name, "--material", 3)
+    assert stamped["n_added"] > 100 and stamped["version"] == 2
+    assert "0 voxels added" in ctl(daemon, "stamp", name, name, "--material", 3, "--thin").stdout
+    box = "-2,-2,0,2,2,2"
+    again = ctl_json(daemon, "import", name, name, "--box", box, "--weight", 2)
+    assert again["n_voxels"] > 1000 and again["version"] in (2, 3)
+    assert "blocks" in ctl(daemon, "import", name, name, "--box", box, "--at-version", 2).stdout
+    ctl(daemon, "import", name, name, code=2)
+    ctl(daemon, "drop", name)

@@ -21,8 +21,18 @@ import pytest
 import voxeld
 from depth_scene import CAMERA, shoot
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from harness import SLOW, SOURCE, Daemon, http_call, running, wait_until
-from scenes import Scenes, ball, box, spec
+from harness import (
+    SLOW,
+    SOURCE,
+    Daemon,
+    array_of,
+    cloud_of,
+    http_call,
+    running,
+    tensor_of,
+    wait_until,
+)
+from scenes import Scenes, ball, box, spec, vec
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection
 from websockets.sync.client import connect as open_socket
@@ -36,6 +46,11 @@ TOPICS = {
     "cubes": "foxglove.SceneUpdate",
     "voxels": "foxglove.VoxelGrid",
     "costmap": "foxglove.Grid",
+}
+SENSOR_TOPICS = {
+    "image": "foxglove.CompressedImage",
+    "scan": "foxglove.LaserScan",
+    "pose": "foxglove.PoseInFrame",
 }
 MESSAGE_S = 5  # how long a message may take
 
@@ -336,7 +351,7 @@ def test_schemas_are_the_published_ones(daemon: Daemon, name: str) -> None:
             ours |= published(
                 descriptor_pb2.FileDescriptorSet.FromString(base64.b64decode(channel["schema"]))
             )
-        for topic, schema in TOPICS.items():
+        for topic, schema in (TOPICS | SENSOR_TOPICS).items():
             assert viewer.channels[f"/scenes/{name}/{topic}"]["schemaName"] == schema
     assert ours == wanted
 
@@ -526,6 +541,51 @@ def test_large_scene_is_coarser_within_the_budget(daemon: Daemon, name: str) -> 
         viewer.messages.clear()
         (entity,) = viewer.next(topics[1]).entities
         assert len(entity.cubes) == len(occupied(scenes, name))
+
+
+def test_sensors_of_a_scene_are_seen_where_its_newest_scan_was(daemon: Daemon, name: str) -> None:
+    """A picture, the scan's pose, what a level lidar there measures in the scene, and the log."""
+    with viewing(daemon) as viewer, Scenes(daemon) as scenes:
+        pose, scan, image = (f"/scenes/{name}/{topic}" for topic in ("pose", "scan", "image"))
+        log = "/log"
+        viewer.subscribe(pose, scan, image, log)
+        scenes.edit(name, box((-2.4, -2.0, -1), (2.1, 2.3, 1), material=1))
+        scenes.edit(name, box((-2.3, -1.9, -0.9), (2.0, 2.2, 1), action="SCENE_ERASE"))
+        viewer.until(lambda: any(t == image for t, _ in viewer.messages))
+        assert not any(t in (pose, scan) for t, _ in viewer.messages), "no scan has come"
+        points = np.array([[1.0, 0.0, 0.0], [0.5, 0.7, 0.1]], np.float32)
+        half = np.sqrt(0.5)
+        cloud = cloud_of(points, ["x", "y", "z"], stamp_ns=1_700_000_000_123_456_789)
+        cloud.T_map_sensor.translation.CopyFrom(vec(0.3, -0.2, 0.05))
+        cloud.T_map_sensor.rotation.z = cloud.T_map_sensor.rotation.w = half
+        scenes.call("scene_integrate", name=name, cloud=cloud)
+        seen = viewer.next(pose)
+        assert (seen.timestamp.seconds, seen.timestamp.nanos) == (1_700_000_000, 123_456_789)
+        at = seen.pose.position
+        assert seen.frame_id == "map" and np.allclose((at.x, at.y, at.z), (0.3, -0.2, 0.05))
+        turn = seen.pose.orientation
+        assert np.allclose((turn.x, turn.y, turn.z, turn.w), (0, 0, half, half))
+        message = viewer.next(scan)
+        n = len(message.ranges)
+        assert n == 720 and message.frame_id == "map"
+        assert np.isclose(message.pose.position.x, 0.3) and message.pose.orientation.w == 1
+        angles = np.linspace(message.start_angle, message.end_angle, n)
+        ways = np.stack([np.cos(angles), np.sin(angles), np.zeros(n)], 1)
+        origin = np.array([[0.3, -0.2, 0.05]])
+        rays = scenes.call(
+            "scene_cast_rays", name=name, origins=tensor_of(origin), directions=tensor_of(ways)
+        )
+        known = array_of(rays.distances)
+        assert (known > 0).all() and np.ptp(known) > 0.5
+        close = np.isclose(np.array(message.ranges), known, rtol=1e-4, atol=1e-4)
+        assert close.mean() > 0.99, "counter-clockwise from behind"
+        picture = viewer.next(image)
+        assert picture.format == "jpeg" and picture.data[:3] == b"\xff\xd8\xff"
+        lines = [m for t, m in viewer.messages if t == log and m.name == name]
+        assert [line.message for line in lines][-1] == "version 4" and lines[-1].level == 2
+        viewer.messages.clear()
+        scenes.call("scene_drop", name=name)
+        assert viewer.next(log).message == "dropped"
 
 
 def test_surface_of_a_volume_is_a_model(daemon: Daemon) -> None:

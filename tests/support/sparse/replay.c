@@ -68,6 +68,7 @@ CPU_BACKEND(keep)
 CPU_BACKEND(attention)
 CPU_BACKEND(tokens)
 CPU_BACKEND(argmax)
+CPU_BACKEND(count)
 CPU_BACKEND(bev)
 
 size_t vxd_net_global_scratch_bytes_cuda(size_t max_rows, int n_samples, int n_channels)

@@ -3,6 +3,7 @@
  * calloc and posix_memalign of the engine are counted. AddressSanitizer reports leaks. */
 #include "gpu/hash/hash.h"
 #include "gpu/paper/paper.h"
+#include "gpu/slac/slac.h"
 #include "gpu/track/track.h"
 #include "gpu/volume/scan/volume_scan.h"
 #include "gpu/volume/volume.h"
@@ -419,6 +420,95 @@ static void fail_each(enum vxd_status (*use)(struct vxd_err *err))
     CHECK_INT(status, VXD_OK);
 }
 
+/* Points of a corner of three walls, and their normals. */
+static void make_corner(float points[48][3], float normals[48][3])
+{
+    for (int i = 0; i < 48; i++) {
+        int wall = i / 16;
+
+        for (int a = 0; a < 3; a++) {
+            normals[i][a] = a == wall ? 1 : 0;
+        }
+        points[i][wall] = 0;
+        points[i][(wall + 1) % 3] = 0.1f * (float)(i % 4 + 1);
+        points[i][(wall + 2) % 3] = 0.1f * (float)(i / 4 % 4 + 1);
+    }
+}
+
+/* Moves points and a volume by the grid of an alignment. */
+static enum vxd_status deform(struct vxd_queue *queue, const struct vxd_slac *slac,
+                              float points[48][3], struct vxd_err *err)
+{
+    const struct vxd_deform_lattice lattice = {.cell_m = 0.375};
+    const struct vxd_deform_pose none = {{1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}};
+    const struct vxd_volume_spec spec = {
+        .voxel_size_m = 0.1, .block_edge = 8, .truncation_m = 0.3};
+    struct vxd_deform_apply_args args = {.points = points[0],
+                                         .n = 48,
+                                         .T_grid_in = none,
+                                         .T_out_grid = none,
+                                         .out_points = points[0]};
+    struct vxd_deform *grid = NULL;
+    struct vxd_volume *volume = NULL;
+    struct vxd_volume *moved = NULL;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_deform_create(queue, vxd_slac_grid(slac), VXD_SLAC_OFFSETS, &lattice,
+                              &grid, err));
+    VXD_TRY(vxd_deform_apply(queue, grid, &args, err));
+    VXD_TRY(vxd_queue_wait(queue, err));
+    VXD_TRY(vxd_volume_create(queue, &spec, &volume, err));
+    VXD_TRY(see(queue, volume, 0, err));
+    VXD_TRY(vxd_slac_deform_volume(queue, volume, grid, &moved, err));
+out:
+    vxd_volume_destroy(queue, moved);
+    vxd_volume_destroy(queue, volume);
+    vxd_deform_destroy(queue, grid);
+    return status;
+}
+
+static enum vxd_status use_slac(struct vxd_err *err)
+{
+    static float points[48][3];
+    static float normals[48][3];
+    struct vxd_slac_fragment fragments[2] = {
+        {.name = "a",
+         .points = points[0],
+         .normals = normals[0],
+         .n = 48,
+         .T_map_fragment = {{1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}}}};
+    const struct vxd_slac_args args = {
+        .fragments = fragments, .n_fragments = 2, .options = {.solver_steps = 3}};
+    struct vxd_context_options options = {.backend = VXD_BACKEND_CPU, .n_threads = 1};
+    struct vxd_context *context = NULL;
+    struct vxd_queue *queue = NULL;
+    struct vxd_slac *slac = NULL;
+    struct vxd_slac_loss loss;
+    struct vxd_volume_pose poses[2];
+    enum vxd_status status;
+
+    make_corner(points, normals);
+    fragments[1] = fragments[0];
+    fragments[1].T_map_fragment.translation[0] = 0.02;
+    VXD_TRY(vxd_context_create(&options, &context, err));
+    VXD_TRY(vxd_queue_create(context, &queue, err));
+    VXD_TRY(vxd_slac_create(queue, &args, &slac, err));
+    VXD_TRY(vxd_slac_step(queue, slac, &loss, err));
+    CHECK_INT(loss.n_pairs, 48);
+    VXD_TRY(vxd_slac_find_pairs(queue, slac, &loss, err));
+    VXD_TRY(vxd_slac_read_poses(queue, slac, poses, err));
+    CHECK(poses[1].translation[0] < 0.015);
+    VXD_TRY(deform(queue, slac, points, err));
+out:
+    if (queue != NULL) {
+        (void)vxd_queue_wait(queue, NULL);
+        vxd_slac_destroy(queue, slac);
+    }
+    vxd_queue_destroy(queue);
+    vxd_context_destroy(context);
+    return status;
+}
+
 static void test_every_allocation_failing_in_turn_is_answered(void)
 {
     fail_each(use_engine);
@@ -434,6 +524,11 @@ static void test_every_allocation_of_volumes_failing_in_turn_is_answered(void)
 {
     fail_each(use_volume);
     fail_each(keep_volume);
+}
+
+static void test_every_allocation_of_alignments_failing_in_turn_is_answered(void)
+{
+    fail_each(use_slac);
 }
 
 /* Budgets may exceed the machine's memory: kept blocks are freed before a request is
@@ -466,6 +561,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_every_allocation_failing_in_turn_is_answered),
     VXD_TEST(test_every_allocation_of_maps_failing_in_turn_is_answered),
     VXD_TEST(test_every_allocation_of_volumes_failing_in_turn_is_answered),
+    VXD_TEST(test_every_allocation_of_alignments_failing_in_turn_is_answered),
     VXD_TEST(test_machine_without_memory_gets_kept_blocks_back),
 };
 

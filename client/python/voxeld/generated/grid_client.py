@@ -36,16 +36,19 @@ def scene_grid(
     image: str = "",
     stamp_ns: int = 0,
     at: exchange.At | None = None,
+    max_distance_m: float = 0.0,
     timeout: float | None = None,
     request_id: str | None = None,
 ) -> Grid:
-    """Makes a grid of a scene: a costmap, a projected map, a height map or a slice.
+    """Makes a grid of a scene: a costmap, a projected map, a height map, or a slice of occupancy
+    or of distances.
 
-    kind                "costmap", "projected", "height" or "slice"
+    kind                "costmap", "projected", "height", "slice" or "distance" (a slice of the
+                        distance field)
     box                 a voxeld.Box, metres; None: around all that is known in the band
     z_low               the band: voxels whose centres are from z_low up to z_high. Equal = all
-                        heights of the box, or of the scene. GRID_SLICE takes z_low alone;
-                        metres
+                        heights of the box, or of the scene. GRID_SLICE and GRID_DISTANCE take
+                        z_low alone; metres
     z_high              metres
     in_voxels           box, z_low and z_high are voxels from the low corner
     unknown             what unknown columns count as: "kept", "free" or "lethal"; "": kept
@@ -61,6 +64,8 @@ def scene_grid(
     image               GRID_YAML: the picture that it names. Empty = NAME.pgm
     stamp_ns            GRID_OCCUPANCY: the message's time. 0 = when the version was made
     at                  the version or the snapshot's name; None: the newest
+    max_distance_m      GRID_DISTANCE: distances end here, rounded up to whole voxels; 0 = 2, or
+                        what 127 voxels are if that is less; metres; >= 0
 
     Raises NotFound (no such scene), ResourceExhausted (more cells than a reply holds).
     """
@@ -80,6 +85,7 @@ def scene_grid(
         image=image,
         stamp_ns=stamp_ns,
         at=exchange.at_of(at),
+        max_distance_m=max_distance_m,
     )
     reply = exchange.send(self, "scene_grid", message, [], timeout, request_id, None)
     with reply:

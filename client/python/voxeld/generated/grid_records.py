@@ -11,12 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import exchange
+from ..shown import shown
 
-GRID_KINDS = ("costmap", "projected", "height", "slice")
+GRID_KINDS = ("costmap", "projected", "height", "slice", "distance")
 GRID_UNKNOWNS = ("", "kept", "free", "lethal")
 GRID_FORMATS = ("tensor", "png", "pgm", "yaml", "occupancy")
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class Grid:
     """A grid of a scene: rows are y, ascending, and columns x. cells: costs (uint8) or occupancy
@@ -26,7 +28,7 @@ class Grid:
     origin       the low corner of cell (0, 0), at the bottom of the band; metres
     cell_size_m  metres
     top_m        top of the band; metres
-    cells        n_y x n_x: uint8 costs or int8 occupancy, of GRID_TENSOR
+    cells        n_y x n_x: uint8 costs, int8 occupancy or float32 distances, of GRID_TENSOR
     low          n_y x n_x float32 each, of GRID_HEIGHT
     high         n_y x n_x
     mean         n_y x n_x
@@ -51,6 +53,7 @@ class Grid:
     file: bytes
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class Frontiers:
     """Clusters of frontier cells, largest first.

@@ -14,6 +14,7 @@ from voxeld.v1 import hashmap_pb2
 
 from .. import exchange, wire
 from ..cloud import DType
+from ..shown import shown
 
 MAP_FSYNCS = ("always", "everysec", "off")
 MAP_COMBINES = ("set", "add", "min", "max")
@@ -106,6 +107,7 @@ class MapInfo:
     unavailable: bool
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class Inserted:
     """The outcome of insert. Arrays are None with counts_only, and where arrays_dropped says so.
@@ -124,6 +126,7 @@ class Inserted:
     arrays_dropped: bool
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class Found:
     """The outcome of find and gather; rows of missing entries are zeros.
@@ -145,6 +148,7 @@ class Found:
     engine_ms: float
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class Erased:
     """The outcome of erase. Arrays are None with counts_only, and where arrays_dropped says so.
@@ -161,6 +165,7 @@ class Erased:
     arrays_dropped: bool
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class Updated:
     """The outcome of update. Arrays are None with counts_only, and where arrays_dropped says so.
@@ -179,6 +184,7 @@ class Updated:
     arrays_dropped: bool
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class Entries:
     """Entries by ascending number.

@@ -27,7 +27,8 @@ def network_load(
     """Loads a network of the server's networks_dir, or loads it anew; where its files are faulty
     the old one stays. May take seconds.
 
-    precision  "fp32", "tf32", "fp16" or "bf16"; "": what its config recommends
+    precision  "fp32", "tf32", "fp16", "bf16" or "auto" (fp16 on a GPU, else fp32); "": what its
+               config recommends
     """
     message = exchange.message_of(
         network_pb2.NetworkLoadRequest,

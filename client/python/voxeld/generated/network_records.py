@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import exchange
 
-NETWORK_PRECISIONS = ("", "fp32", "tf32", "fp16", "bf16")
+NETWORK_PRECISIONS = ("", "fp32", "tf32", "fp16", "bf16", "auto")
 NETWORK_OUTPUT_KINDS = ("", "voxels", "points", "dense", "vector")
 
 

@@ -8,6 +8,7 @@ import dataclasses
 from typing import Any
 
 from .. import exchange
+from ..shown import shown
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Decayed:
     engine_ms: float
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class Evidence:
     """Log-odds of voxels: steps * step, where steps are not -128.

@@ -36,6 +36,7 @@ def volume_create(
     journal_max_bytes: int = 0,
     when_full: str = "unspecified",
     labels: bool = False,
+    albedo: bool = False,
     timeout: float | None = None,
     request_id: str | None = None,
     sequence: int = 0,
@@ -69,6 +70,7 @@ def volume_create(
     labels             votes for labels 1 to 255 are kept a voxel, 8 bytes: four labels with
                        their counts. A label that got more than a fifth of the votes is always
                        among them; when a count would pass 255 all are halved
+    albedo             the albedo that VolumeRefine finds is kept, 8 bytes a voxel
 
     Raises AlreadyExists (a volume of that name has other parameters), ResourceExhausted (over
     max_bytes or the limits of the server), FailedPrecondition (durable, and the server has no
@@ -93,6 +95,7 @@ def volume_create(
         journal_max_bytes=journal_max_bytes,
         when_full=exchange.choice_of(when_full, VOLUME_FULLS, "when_full"),
         labels=labels,
+        albedo=albedo,
     )
     reply = exchange.change(self, "volume_create", message, timeout, request_id, sequence)
     return Volume(self, volume_info_of(reply.volume))

@@ -6,24 +6,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy.typing as npt
+
 from voxeld.v1 import volume_pb2
 
 from .. import exchange
 from .volume_records import (
+    POSE_SOURCES,
     VOLUME_COLOURS,
     VOLUME_DEPTHS,
     VOLUME_FSYNCS,
     VOLUME_TRACK_METHODS,
     VOLUME_TRACK_ROBUSTS,
+    VOLUME_UNKNOWNS,
     Camera,
     Lidar,
     Surface,
     VolumeBox,
     VolumeCleared,
     VolumeDecayed,
+    VolumeDistances,
+    VolumeImported,
     VolumeInfo,
     VolumeIntegrated,
     VolumePicture,
+    VolumeStamped,
     VolumeTrack,
     VolumeTracked,
     camera_message,
@@ -32,9 +39,12 @@ from .volume_records import (
     volume_box_message,
     volume_cleared_of,
     volume_decayed_of,
+    volume_distances_of,
+    volume_imported_of,
     volume_info_of,
     volume_integrated_of,
     volume_picture_of,
+    volume_stamped_of,
     volume_track_of,
     volume_tracked_of,
 )
@@ -72,6 +82,9 @@ def integrate_bytes(
     T_depth_colour: exchange.Pose | None = None,
     carve_m: float = 0.0,
     labels: bytes = b"",
+    pose: str = "given",
+    deform: str = "",
+    T_grid_camera: exchange.Pose | None = None,
     timeout: float | None = None,
     request_id: str | None = None,
     sequence: int = 0,
@@ -101,6 +114,12 @@ def integrate_bytes(
     labels          a label a pixel, width x height bytes or a PNG of 8 bits of grey, 0 = none:
                     a vote for it in the voxels within the truncation of the pixel's surface.
                     Volumes with labels
+    pose            "given", or "estimate": tracked against the volume; T_map_camera is where
+                    the camera is thought to be
+    deform          a control grid that undoes what the camera distorts (a map, see
+                    SlacOptimizeRequest): what the image shows is moved by it, and the blocks of
+                    voxels are taken back through it
+    T_grid_camera   where the camera was in the grid's frame, which is that of its fragment
 
     Raises NotFound (no such volume), ResourceExhausted (over max_bytes or the limits of the
     server; nothing has changed).
@@ -124,6 +143,9 @@ def integrate_bytes(
         T_depth_colour=exchange.pose_of(T_depth_colour, "T_depth_colour"),
         carve_m=carve_m,
         labels=labels,
+        pose=exchange.choice_of(pose, POSE_SOURCES, "pose"),
+        deform=deform,
+        T_grid_camera=exchange.pose_of(T_grid_camera, "T_grid_camera"),
     )
     reply = exchange.change(
         self._client, "volume_integrate", message, timeout, request_id, sequence
@@ -456,6 +478,7 @@ def extract(
     min_weight: float = 0.0,
     first: int = 0,
     limit: int = 0,
+    albedo: bool = False,
     timeout: float | None = None,
     request_id: str | None = None,
 ) -> Surface:
@@ -472,6 +495,8 @@ def extract(
                 as many on a GPU) are RESOURCE_EXHAUSTED, so that other requests need not wait.
                 A vertex between two parts is in both
     limit       0: all
+    albedo      colours are the albedo that VolumeRefine found, without light and shadow.
+                Volumes with albedo
 
     Raises NotFound (no such volume), ResourceExhausted (the surface is more than a reply holds,
     or is made at once: ask for parts of it).
@@ -485,6 +510,7 @@ def extract(
         min_weight=min_weight,
         first=first,
         limit=limit,
+        albedo=albedo,
     )
     reply = exchange.send(self._client, "volume_extract", message, [], timeout, request_id, None)
     with reply:
@@ -558,6 +584,134 @@ def decay(
     )
     reply = exchange.change(self._client, "volume_decay", message, timeout, request_id, sequence)
     return volume_decayed_of(reply)
+
+
+def stamp(
+    self: exchange.Noun,
+    scene: str,
+    *,
+    material: int = 0,
+    labels_as_materials: bool = False,
+    thin: bool = False,
+    box: VolumeBox | None = None,
+    min_weight: float = 0.0,
+    if_version: int = 0,
+    timeout: float | None = None,
+    request_id: str | None = None,
+    sequence: int = 0,
+) -> VolumeStamped:
+    """Fills the voxels of a scene that the surface meets, as one change of the scene.
+
+    scene                the scene that is changed
+    material             what the voxels are filled with; 0 to 65535
+    labels_as_materials  a triangle fills with the label of its corners instead, where they have
+                         one that is a material of the scene: that of most corners, of several
+                         the lowest. Volumes with labels
+    thin                 only voxels in which a triangle meets one of the three axes through the
+                         centre, instead of all whose cube it meets: the thinnest surface that
+                         nothing passes from face to face
+    box                  of the blocks that it touches; absent = all
+    min_weight           voxels of a lower weight are unknown, and have no surface; 0 to 65535;
+                         0: any weight above 0
+    if_version           ABORTED unless the scene is at this version; 0 = at any
+
+    Raises NotFound (no such volume, or no such scene), OutOfRange (no part of the surface is in
+    the scene), Aborted (the volume was changed meanwhile, or the scene is not at if_version).
+    """
+    message = exchange.message_of(
+        volume_pb2.VolumeStampRequest,
+        name=self.name,
+        scene=scene,
+        material=material,
+        labels_as_materials=labels_as_materials,
+        thin=thin,
+        box=None if box is None else volume_box_message(box, "box"),
+        min_weight=min_weight,
+        if_version=if_version,
+    )
+    reply = exchange.change(self._client, "volume_stamp", message, timeout, request_id, sequence)
+    return volume_stamped_of(reply)
+
+
+def import_scene(
+    self: exchange.Noun,
+    scene: str,
+    box: VolumeBox,
+    *,
+    version: int = 0,
+    snapshot: str = "",
+    weight: float = 0.0,
+    materials_as_labels: bool = False,
+    timeout: float | None = None,
+    request_id: str | None = None,
+    sequence: int = 0,
+) -> VolumeImported:
+    """Adds a box of a scene, as if each voxel had been observed once.
+
+    box                  voxels of the volume whose centres are in it, and in the scene
+    version              which version of the scene: a number, or a snapshot's name; neither =
+                         the newest
+    weight               of each voxel's observation; 0 to 65535; 0: 1
+    materials_as_labels  voxels within the truncation vote for the material of the nearest
+                         occupied voxel as their label, where that is 1 to 255. Volumes with
+                         labels
+
+    Raises NotFound (no such volume, scene or version), FailedPrecondition (the truncation and a
+    block are more than 125 voxels of the scene), ResourceExhausted (the box is too large, or
+    over max_bytes or the limits of the server).
+    """
+    message = exchange.message_of(
+        volume_pb2.VolumeImportSceneRequest,
+        name=self.name,
+        scene=scene,
+        box=None if box is None else volume_box_message(box, "box"),
+        version=version,
+        snapshot=snapshot,
+        weight=weight,
+        materials_as_labels=materials_as_labels,
+    )
+    reply = exchange.change(
+        self._client, "volume_import_scene", message, timeout, request_id, sequence
+    )
+    return volume_imported_of(reply)
+
+
+def distance(
+    self: exchange.Noun,
+    points: npt.ArrayLike,
+    *,
+    max_distance_m: float = 0.0,
+    unknown: str = "free",
+    min_weight: float = 0.0,
+    timeout: float | None = None,
+    request_id: str | None = None,
+) -> VolumeDistances:
+    """How far the surface is from points, finer than voxels, and in which direction.
+
+    points          n x 3 float32 or float64, metres
+    max_distance_m  distances end here, rounded up to whole voxels; 0 = 2, or what 125 voxels
+                    are if that is less; metres; >= 0
+    unknown         what voxels are that were never observed: "free", "occupied", or "ignored"
+                    (no obstacles, and distances there are NaN)
+    min_weight      voxels of a lower weight are unknown; 0 to 65535; 0: any weight above 0
+
+    Raises NotFound (no such volume), Aborted (the volume was changed between two stages),
+    ResourceExhausted (the points lie so far apart that their field is too large).
+    """
+    array = exchange.places(points, "points")
+    message = exchange.message_of(
+        volume_pb2.VolumeDistanceRequest,
+        name=self.name,
+        max_distance_m=max_distance_m,
+        unknown=exchange.choice_of(unknown, VOLUME_UNKNOWNS, "unknown"),
+        min_weight=min_weight,
+    )
+    parts = [*exchange.tensor("points", message, array)]
+    reply = exchange.send(
+        self._client, "volume_distance", message, parts, timeout, request_id, None
+    )
+    with reply:
+        return volume_distances_of(reply, message, len(array))
 
 
 def copy(

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from voxeld.v1 import volume_pb2
 
 from .. import exchange, wire
+from ..shown import shown
 
 VOLUME_DEPTHS = ("file", "uint16", "float32")
 VOLUME_COLOURS = ("file", "rgb")
@@ -22,7 +23,9 @@ VOLUME_FULLS = ("unspecified", "refuse", "forget_farthest")
 VOLUME_TRACK_METHODS = ("point_to_plane", "intensity", "hybrid")
 VOLUME_TRACK_ROBUSTS = ("huber", "tukey", "squares")
 VOLUME_TRACK_STATUSS = ("ok", "lost")
-VOLUME_TRACK_REASONS = ("", "no_depth", "too_few_inliers", "singular", "moved_too_far")
+VOLUME_UNKNOWNS = ("free", "occupied", "ignored")
+VOLUME_TRACK_REASONS = ("", "no_depth", "too_few_inliers", "singular", "moved_too_far", "not_converged")
+POSE_SOURCES = ("given", "estimate")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,15 +116,20 @@ class VolumeInfo:
     unavailable: bool
     when_full: str
     labels: bool
+    albedo: bool
 
 
 @dataclasses.dataclass(frozen=True)
 class VolumeIntegrated:
     """The outcome of integrate.
 
-    n_touched  blocks that the image touched, those of them that are new, and all of the volume
-    stamp      the volume's stamp after the change
-    n_carved   other blocks that observed the image, since carve_m reaches them
+    n_touched     blocks that the image touched, those of them that are new, and all of the
+                  volume
+    stamp         the volume's stamp after the change
+    n_carved      other blocks that observed the image, since carve_m reaches them
+    status        with pose ESTIMATE: whether the pose was found, and why not; LOST: nothing was
+                  added
+    T_map_camera  the image's pose, given or found; LOST: where the camera was thought to be
     """
 
     n_touched: int
@@ -130,6 +138,9 @@ class VolumeIntegrated:
     stamp: int
     engine_ms: float
     n_carved: int
+    status: str
+    reason: str
+    T_map_camera: exchange.Pose
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,12 +172,16 @@ class Lidar:
 class VolumeScanned:
     """The outcome of integrate_points.
 
-    n_points   points = used + beyond range_max_m + dropped: those nearer than range_min_m, not
-               finite, or outside of what the lidar sees
-    n_touched  blocks near hits, those of them that are new, and others in which something
-               became free
-    n_blocks   all of the volume
-    stamp      the volume's stamp after the change
+    n_points      points = used + beyond range_max_m + dropped: those nearer than range_min_m,
+                  not finite, or outside of what the lidar sees
+    n_touched     blocks near hits, those of them that are new, and others in which something
+                  became free
+    n_blocks      all of the volume
+    stamp         the volume's stamp after the change
+    status        with pose ESTIMATE: whether the pose was found, and why not; LOST: nothing was
+                  added
+    T_map_sensor  the scan's pose, given or found, at its end where points have times; LOST:
+                  where the sensor was thought to be
     """
 
     n_points: int
@@ -179,8 +194,12 @@ class VolumeScanned:
     n_blocks: int
     stamp: int
     engine_ms: float
+    status: str
+    reason: str
+    T_map_sensor: exchange.Pose
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class VolumePicture:
     """What a camera sees: rows of pixels from the top, a row of each array a pixel.
@@ -208,6 +227,7 @@ class VolumePicture:
     image = exchange.image_of
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class Surface:
     """A surface, as a mesh or as points.
@@ -245,6 +265,7 @@ class Surface:
     n_labels: int
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class VolumeTracked:
     """The outcome of track_and_integrate: status is "ok" or "lost".
@@ -294,6 +315,7 @@ class VolumeTracked:
     arrays_dropped: bool
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class VolumeTrack:
     """Where an image was taken: status is "ok" or "lost".
@@ -347,6 +369,68 @@ class VolumeDecayed:
     stamp: int
 
 
+@dataclasses.dataclass(frozen=True)
+class VolumeStamped:
+    """The outcome of stamp.
+
+    version      the scene's version after the change
+    n_added      voxels that are occupied now and were not before; of another material; and
+                 nodes that were new to the scene
+    n_voxels     set by triangles; a voxel that two of them set counts twice
+    n_triangles  of the surface, and those of them of which no part is in the scene
+    """
+
+    version: int
+    n_added: int
+    n_changed: int
+    n_new_nodes: int
+    n_voxels: int
+    n_triangles: int
+    n_outside: int
+    engine_ms: float
+
+
+@dataclasses.dataclass(frozen=True)
+class VolumeImported:
+    """The outcome of import_scene.
+
+    n_touched  blocks that were observed, those of them that are new, and all of the volume
+    stamp      the volume's stamp after the change
+    n_voxels   voxels that were observed
+    version    the scene's version
+    """
+
+    n_touched: int
+    n_new: int
+    n_blocks: int
+    stamp: int
+    n_voxels: int
+    version: int
+    engine_ms: float
+
+
+@shown
+@dataclasses.dataclass(frozen=True, eq=False)
+class VolumeDistances:
+    """Distances at points.
+
+    distances       metres, negative behind surfaces; max_distance_m (or minus that) where no
+                    surface is as near; NaN where the point is not finite or too far out, or
+                    unknown voxels are ignored; metres
+    gradients       of unit length, pointing away from the surface's back; 0 where none is near
+    max_distance_m  the largest distance that was looked at; metres
+    n_outside       points that are not finite, or where a volume has no voxels
+    stamp           the volume's stamp
+    """
+
+    distances: exchange.Array
+    gradients: exchange.Array
+    max_distance_m: float
+    n_outside: int
+    stamp: int
+    engine_ms: float
+
+
 def volume_box_of(message: Any) -> VolumeBox:
     return VolumeBox(
         low=exchange.vec3_of(message.low),
@@ -398,6 +482,7 @@ def volume_info_of(message: Any) -> VolumeInfo:
         unavailable=message.unavailable,
         when_full=exchange.name_of(VOLUME_FULLS, message.when_full),
         labels=message.labels,
+        albedo=message.albedo,
     )
 
 
@@ -409,6 +494,9 @@ def volume_integrated_of(message: Any) -> VolumeIntegrated:
         stamp=message.stamp,
         engine_ms=message.engine_ms,
         n_carved=message.n_carved,
+        status=exchange.name_of(VOLUME_TRACK_STATUSS, message.status),
+        reason=exchange.name_of(VOLUME_TRACK_REASONS, message.reason),
+        T_map_camera=exchange.pose_in(message.T_map_camera),
     )
 
 
@@ -436,6 +524,9 @@ def volume_scanned_of(message: Any) -> VolumeScanned:
         n_blocks=message.n_blocks,
         stamp=message.stamp,
         engine_ms=message.engine_ms,
+        status=exchange.name_of(VOLUME_TRACK_STATUSS, message.status),
+        reason=exchange.name_of(VOLUME_TRACK_REASONS, message.reason),
+        T_map_sensor=exchange.pose_in(message.T_map_sensor),
     )
 
 
@@ -562,6 +653,43 @@ def volume_decayed_of(message: Any) -> VolumeDecayed:
         n_removed=message.n_removed,
         n_blocks=message.n_blocks,
         stamp=message.stamp,
+    )
+
+
+def volume_stamped_of(message: Any) -> VolumeStamped:
+    return VolumeStamped(
+        version=message.version,
+        n_added=message.n_added,
+        n_changed=message.n_changed,
+        n_new_nodes=message.n_new_nodes,
+        n_voxels=message.n_voxels,
+        n_triangles=message.n_triangles,
+        n_outside=message.n_outside,
+        engine_ms=message.engine_ms,
+    )
+
+
+def volume_imported_of(message: Any) -> VolumeImported:
+    return VolumeImported(
+        n_touched=message.n_touched,
+        n_new=message.n_new,
+        n_blocks=message.n_blocks,
+        stamp=message.stamp,
+        n_voxels=message.n_voxels,
+        version=message.version,
+        engine_ms=message.engine_ms,
+    )
+
+
+def volume_distances_of(reply: exchange.Reply, request: Any, n: int) -> VolumeDistances:
+    message = reply.message
+    return VolumeDistances(
+        distances=reply.rows("distances", message.distances, n),
+        gradients=reply.rows("gradients", message.gradients, n),
+        max_distance_m=message.max_distance_m,
+        n_outside=message.n_outside,
+        stamp=message.stamp,
+        engine_ms=message.engine_ms,
     )
 
 

@@ -30,6 +30,24 @@ class BackupResponse(_message.Message):
     path: str
     def __init__(self, path: _Optional[str] = ..., n_database_bytes: _Optional[int] = ..., n_snapshot_bytes: _Optional[int] = ..., n_snapshots: _Optional[int] = ..., n_linked: _Optional[int] = ..., elapsed_ms: _Optional[float] = ...) -> None: ...
 
+class CurrentRequest(_message.Message):
+    __slots__ = ["by", "client_id", "engine_ms", "is_running", "method", "request_id", "total_ms"]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
+    ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
+    IS_RUNNING_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_MS_FIELD_NUMBER: _ClassVar[int]
+    by: str
+    client_id: str
+    engine_ms: float
+    is_running: bool
+    method: str
+    request_id: str
+    total_ms: float
+    def __init__(self, request_id: _Optional[str] = ..., method: _Optional[str] = ..., client_id: _Optional[str] = ..., by: _Optional[str] = ..., is_running: bool = ..., total_ms: _Optional[float] = ..., engine_ms: _Optional[float] = ...) -> None: ...
+
 class MethodStatus(_message.Message):
     __slots__ = ["mean_ms", "n_failed", "n_ok", "name"]
     MEAN_MS_FIELD_NUMBER: _ClassVar[int]
@@ -65,10 +83,11 @@ class ServerInfoRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class ServerInfoResponse(_message.Message):
-    __slots__ = ["backend", "default_timeout_ms", "device", "instance_id", "max_json_bytes", "max_message_bytes", "max_timeout_ms", "methods", "started_ns", "version"]
+    __slots__ = ["backend", "default_timeout_ms", "device", "http", "instance_id", "max_json_bytes", "max_message_bytes", "max_timeout_ms", "methods", "started_ns", "version"]
     BACKEND_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     DEVICE_FIELD_NUMBER: _ClassVar[int]
+    HTTP_FIELD_NUMBER: _ClassVar[int]
     INSTANCE_ID_FIELD_NUMBER: _ClassVar[int]
     MAX_JSON_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_MESSAGE_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -79,6 +98,7 @@ class ServerInfoResponse(_message.Message):
     backend: str
     default_timeout_ms: int
     device: str
+    http: str
     instance_id: str
     max_json_bytes: int
     max_message_bytes: int
@@ -86,7 +106,7 @@ class ServerInfoResponse(_message.Message):
     methods: _containers.RepeatedScalarFieldContainer[str]
     started_ns: int
     version: str
-    def __init__(self, version: _Optional[str] = ..., backend: _Optional[str] = ..., device: _Optional[str] = ..., methods: _Optional[_Iterable[str]] = ..., max_message_bytes: _Optional[int] = ..., max_json_bytes: _Optional[int] = ..., default_timeout_ms: _Optional[int] = ..., max_timeout_ms: _Optional[int] = ..., instance_id: _Optional[str] = ..., started_ns: _Optional[int] = ...) -> None: ...
+    def __init__(self, version: _Optional[str] = ..., backend: _Optional[str] = ..., device: _Optional[str] = ..., methods: _Optional[_Iterable[str]] = ..., max_message_bytes: _Optional[int] = ..., max_json_bytes: _Optional[int] = ..., default_timeout_ms: _Optional[int] = ..., max_timeout_ms: _Optional[int] = ..., instance_id: _Optional[str] = ..., started_ns: _Optional[int] = ..., http: _Optional[str] = ...) -> None: ...
 
 class SetLogLevelRequest(_message.Message):
     __slots__ = ["level"]
@@ -123,7 +143,8 @@ class StatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class StatusResponse(_message.Message):
-    __slots__ = ["device_budget_bytes", "device_bytes", "host_budget_bytes", "host_bytes", "inflight_bytes", "inflight_limit_bytes", "map_bytes", "map_limit_bytes", "methods", "n_durable_maps", "n_maps", "n_networks", "n_scenes", "network_bytes", "network_limit_bytes", "queue_depth", "queue_limit", "resident_bytes", "running", "scene_bytes", "scene_limit_bytes", "slow", "state", "uptime_s"]
+    __slots__ = ["current", "device_budget_bytes", "device_bytes", "host_budget_bytes", "host_bytes", "inflight_bytes", "inflight_limit_bytes", "map_bytes", "map_limit_bytes", "methods", "n_durable_maps", "n_maps", "n_networks", "n_scenes", "network_bytes", "network_limit_bytes", "queue_depth", "queue_limit", "resident_bytes", "running", "scene_bytes", "scene_limit_bytes", "slow", "state", "uptime_s"]
+    CURRENT_FIELD_NUMBER: _ClassVar[int]
     DEVICE_BUDGET_BYTES_FIELD_NUMBER: _ClassVar[int]
     DEVICE_BYTES_FIELD_NUMBER: _ClassVar[int]
     HOST_BUDGET_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -148,6 +169,7 @@ class StatusResponse(_message.Message):
     SLOW_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     UPTIME_S_FIELD_NUMBER: _ClassVar[int]
+    current: _containers.RepeatedCompositeFieldContainer[CurrentRequest]
     device_budget_bytes: int
     device_bytes: int
     host_budget_bytes: int
@@ -172,4 +194,4 @@ class StatusResponse(_message.Message):
     slow: _containers.RepeatedCompositeFieldContainer[SlowRequest]
     state: str
     uptime_s: float
-    def __init__(self, state: _Optional[str] = ..., uptime_s: _Optional[float] = ..., queue_depth: _Optional[int] = ..., queue_limit: _Optional[int] = ..., running: _Optional[int] = ..., inflight_bytes: _Optional[int] = ..., inflight_limit_bytes: _Optional[int] = ..., device_bytes: _Optional[int] = ..., device_budget_bytes: _Optional[int] = ..., host_bytes: _Optional[int] = ..., host_budget_bytes: _Optional[int] = ..., resident_bytes: _Optional[int] = ..., methods: _Optional[_Iterable[_Union[MethodStatus, _Mapping]]] = ..., slow: _Optional[_Iterable[_Union[SlowRequest, _Mapping]]] = ..., n_maps: _Optional[int] = ..., map_bytes: _Optional[int] = ..., map_limit_bytes: _Optional[int] = ..., n_networks: _Optional[int] = ..., network_bytes: _Optional[int] = ..., network_limit_bytes: _Optional[int] = ..., n_scenes: _Optional[int] = ..., scene_bytes: _Optional[int] = ..., scene_limit_bytes: _Optional[int] = ..., n_durable_maps: _Optional[int] = ...) -> None: ...
+    def __init__(self, state: _Optional[str] = ..., uptime_s: _Optional[float] = ..., queue_depth: _Optional[int] = ..., queue_limit: _Optional[int] = ..., running: _Optional[int] = ..., inflight_bytes: _Optional[int] = ..., inflight_limit_bytes: _Optional[int] = ..., device_bytes: _Optional[int] = ..., device_budget_bytes: _Optional[int] = ..., host_bytes: _Optional[int] = ..., host_budget_bytes: _Optional[int] = ..., resident_bytes: _Optional[int] = ..., methods: _Optional[_Iterable[_Union[MethodStatus, _Mapping]]] = ..., slow: _Optional[_Iterable[_Union[SlowRequest, _Mapping]]] = ..., current: _Optional[_Iterable[_Union[CurrentRequest, _Mapping]]] = ..., n_maps: _Optional[int] = ..., map_bytes: _Optional[int] = ..., map_limit_bytes: _Optional[int] = ..., n_networks: _Optional[int] = ..., network_bytes: _Optional[int] = ..., network_limit_bytes: _Optional[int] = ..., n_scenes: _Optional[int] = ..., scene_bytes: _Optional[int] = ..., scene_limit_bytes: _Optional[int] = ..., n_durable_maps: _Optional[int] = ...) -> None: ...

@@ -28,6 +28,8 @@ NOT_FOUND: Code
 OK: Code
 OUT_OF_RANGE: Code
 PERMISSION_DENIED: Code
+POSE_ESTIMATE: PoseSource
+POSE_GIVEN: PoseSource
 RESOURCE_EXHAUSTED: Code
 UINT16: DType
 UINT32: DType
@@ -146,4 +148,7 @@ class Code(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []
 
 class DType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
+
+class PoseSource(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []

@@ -11,6 +11,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 GRID_AS_FREE: GridUnknown
 GRID_AS_LETHAL: GridUnknown
 GRID_COSTMAP: GridKind
+GRID_DISTANCE: GridKind
 GRID_HEIGHT: GridKind
 GRID_KEPT: GridUnknown
 GRID_OCCUPANCY: GridFormat
@@ -69,7 +70,7 @@ class SceneFrontiersResponse(_message.Message):
     def __init__(self, version: _Optional[int] = ..., generation: _Optional[int] = ..., engine_ms: _Optional[float] = ..., n_cells: _Optional[int] = ..., cell_size_m: _Optional[float] = ..., frame_id: _Optional[str] = ..., sizes: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., centroids: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., cells: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., clusters: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class SceneGridRequest(_message.Message):
-    __slots__ = ["at", "box", "cost_scaling", "format", "image", "in_voxels", "inflation_radius_m", "kind", "name", "robot_radius_m", "stamp_ns", "unknown", "z_high", "z_low"]
+    __slots__ = ["at", "box", "cost_scaling", "format", "image", "in_voxels", "inflation_radius_m", "kind", "max_distance_m", "name", "robot_radius_m", "stamp_ns", "unknown", "z_high", "z_low"]
     AT_FIELD_NUMBER: _ClassVar[int]
     BOX_FIELD_NUMBER: _ClassVar[int]
     COST_SCALING_FIELD_NUMBER: _ClassVar[int]
@@ -78,6 +79,7 @@ class SceneGridRequest(_message.Message):
     INFLATION_RADIUS_M_FIELD_NUMBER: _ClassVar[int]
     IN_VOXELS_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
+    MAX_DISTANCE_M_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     ROBOT_RADIUS_M_FIELD_NUMBER: _ClassVar[int]
     STAMP_NS_FIELD_NUMBER: _ClassVar[int]
@@ -92,13 +94,14 @@ class SceneGridRequest(_message.Message):
     in_voxels: bool
     inflation_radius_m: float
     kind: GridKind
+    max_distance_m: float
     name: str
     robot_radius_m: float
     stamp_ns: int
     unknown: GridUnknown
     z_high: float
     z_low: float
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[GridKind, str]] = ..., box: _Optional[_Union[_scene_pb2.SceneBox, _Mapping]] = ..., in_voxels: bool = ..., z_low: _Optional[float] = ..., z_high: _Optional[float] = ..., unknown: _Optional[_Union[GridUnknown, str]] = ..., robot_radius_m: _Optional[float] = ..., inflation_radius_m: _Optional[float] = ..., cost_scaling: _Optional[float] = ..., format: _Optional[_Union[GridFormat, str]] = ..., image: _Optional[str] = ..., stamp_ns: _Optional[int] = ..., at: _Optional[_Union[_scene_pb2.SceneAt, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[GridKind, str]] = ..., box: _Optional[_Union[_scene_pb2.SceneBox, _Mapping]] = ..., in_voxels: bool = ..., z_low: _Optional[float] = ..., z_high: _Optional[float] = ..., unknown: _Optional[_Union[GridUnknown, str]] = ..., robot_radius_m: _Optional[float] = ..., inflation_radius_m: _Optional[float] = ..., cost_scaling: _Optional[float] = ..., format: _Optional[_Union[GridFormat, str]] = ..., image: _Optional[str] = ..., stamp_ns: _Optional[int] = ..., at: _Optional[_Union[_scene_pb2.SceneAt, _Mapping]] = ..., max_distance_m: _Optional[float] = ...) -> None: ...
 
 class SceneGridResponse(_message.Message):
     __slots__ = ["cell_size_m", "cells", "engine_ms", "file", "frame_id", "generation", "high", "low", "mean", "n_x", "n_y", "origin", "slope", "top_m", "version"]

@@ -15,17 +15,17 @@ _sym_db = _symbol_database.Default()
 from voxeld.v1 import common_pb2 as voxeld_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14voxeld/v1/mesh.proto\x12\tvoxeld.v1\x1a\x16voxeld/v1/common.proto\"\xf3\x01\n\x16SceneImportMeshRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12#\n\x08vertices\x18\x02 \x01(\x0b\x32\x11.voxeld.v1.Tensor\x12$\n\ttriangles\x18\x03 \x01(\x0b\x32\x11.voxeld.v1.Tensor\x12$\n\tmaterials\x18\x04 \x01(\x0b\x32\x11.voxeld.v1.Tensor\x12\x10\n\x08material\x18\x05 \x01(\r\x12!\n\x04rule\x18\x06 \x01(\x0e\x32\x13.voxeld.v1.MeshRule\x12\x11\n\tin_voxels\x18\x07 \x01(\x08\x12\x12\n\nif_version\x18\x08 \x01(\x04\"\xb1\x01\n\x17SceneImportMeshResponse\x12\x0f\n\x07version\x18\x01 \x01(\x04\x12\x0f\n\x07n_added\x18\x02 \x01(\x04\x12\x11\n\tn_changed\x18\x03 \x01(\x04\x12\x13\n\x0bn_new_nodes\x18\x04 \x01(\x04\x12\x10\n\x08n_voxels\x18\x05 \x01(\x04\x12\x11\n\tn_outside\x18\x06 \x01(\x04\x12\x14\n\x0cn_non_finite\x18\x07 \x01(\x04\x12\x11\n\tengine_ms\x18\x08 \x01(\x01*0\n\x08MeshRule\x12\x15\n\x11MESH_CONSERVATIVE\x10\x00\x12\r\n\tMESH_THIN\x10\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14voxeld/v1/mesh.proto\x12\tvoxeld.v1\x1a\x16voxeld/v1/common.proto\"\x97\x02\n\x16SceneImportMeshRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12#\n\x08vertices\x18\x02 \x01(\x0b\x32\x11.voxeld.v1.Tensor\x12$\n\ttriangles\x18\x03 \x01(\x0b\x32\x11.voxeld.v1.Tensor\x12$\n\tmaterials\x18\x04 \x01(\x0b\x32\x11.voxeld.v1.Tensor\x12\x10\n\x08material\x18\x05 \x01(\r\x12!\n\x04rule\x18\x06 \x01(\x0e\x32\x13.voxeld.v1.MeshRule\x12\x11\n\tin_voxels\x18\x07 \x01(\x08\x12\x12\n\nif_version\x18\x08 \x01(\x04\x12\"\n\x07\x63olours\x18\t \x01(\x0b\x32\x11.voxeld.v1.Tensor\"\xb1\x01\n\x17SceneImportMeshResponse\x12\x0f\n\x07version\x18\x01 \x01(\x04\x12\x0f\n\x07n_added\x18\x02 \x01(\x04\x12\x11\n\tn_changed\x18\x03 \x01(\x04\x12\x13\n\x0bn_new_nodes\x18\x04 \x01(\x04\x12\x10\n\x08n_voxels\x18\x05 \x01(\x04\x12\x11\n\tn_outside\x18\x06 \x01(\x04\x12\x14\n\x0cn_non_finite\x18\x07 \x01(\x04\x12\x11\n\tengine_ms\x18\x08 \x01(\x01*0\n\x08MeshRule\x12\x15\n\x11MESH_CONSERVATIVE\x10\x00\x12\r\n\tMESH_THIN\x10\x01\x62\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'voxeld.v1.mesh_pb2', globals())
 if _descriptor._USE_C_DESCRIPTORS == False:
 
   DESCRIPTOR._options = None
-  _MESHRULE._serialized_start=485
-  _MESHRULE._serialized_end=533
+  _MESHRULE._serialized_start=521
+  _MESHRULE._serialized_end=569
   _SCENEIMPORTMESHREQUEST._serialized_start=60
-  _SCENEIMPORTMESHREQUEST._serialized_end=303
-  _SCENEIMPORTMESHRESPONSE._serialized_start=306
-  _SCENEIMPORTMESHRESPONSE._serialized_end=483
+  _SCENEIMPORTMESHREQUEST._serialized_end=339
+  _SCENEIMPORTMESHRESPONSE._serialized_start=342
+  _SCENEIMPORTMESHRESPONSE._serialized_end=519
 # @@protoc_insertion_point(module_scope)

@@ -11,7 +11,8 @@ MESH_CONSERVATIVE: MeshRule
 MESH_THIN: MeshRule
 
 class SceneImportMeshRequest(_message.Message):
-    __slots__ = ["if_version", "in_voxels", "material", "materials", "name", "rule", "triangles", "vertices"]
+    __slots__ = ["colours", "if_version", "in_voxels", "material", "materials", "name", "rule", "triangles", "vertices"]
+    COLOURS_FIELD_NUMBER: _ClassVar[int]
     IF_VERSION_FIELD_NUMBER: _ClassVar[int]
     IN_VOXELS_FIELD_NUMBER: _ClassVar[int]
     MATERIALS_FIELD_NUMBER: _ClassVar[int]
@@ -20,6 +21,7 @@ class SceneImportMeshRequest(_message.Message):
     RULE_FIELD_NUMBER: _ClassVar[int]
     TRIANGLES_FIELD_NUMBER: _ClassVar[int]
     VERTICES_FIELD_NUMBER: _ClassVar[int]
+    colours: _common_pb2.Tensor
     if_version: int
     in_voxels: bool
     material: int
@@ -28,7 +30,7 @@ class SceneImportMeshRequest(_message.Message):
     rule: MeshRule
     triangles: _common_pb2.Tensor
     vertices: _common_pb2.Tensor
-    def __init__(self, name: _Optional[str] = ..., vertices: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., triangles: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., materials: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., material: _Optional[int] = ..., rule: _Optional[_Union[MeshRule, str]] = ..., in_voxels: bool = ..., if_version: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., vertices: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., triangles: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., materials: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., material: _Optional[int] = ..., rule: _Optional[_Union[MeshRule, str]] = ..., in_voxels: bool = ..., if_version: _Optional[int] = ..., colours: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class SceneImportMeshResponse(_message.Message):
     __slots__ = ["engine_ms", "n_added", "n_changed", "n_new_nodes", "n_non_finite", "n_outside", "n_voxels", "version"]

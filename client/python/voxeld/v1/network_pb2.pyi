@@ -15,6 +15,7 @@ FP32: NetworkPrecision
 NETWORK_DENSE: NetworkOutputKind
 NETWORK_OUTPUT_KIND_UNSPECIFIED: NetworkOutputKind
 NETWORK_POINTS: NetworkOutputKind
+NETWORK_PRECISION_AUTO: NetworkPrecision
 NETWORK_PRECISION_UNSPECIFIED: NetworkPrecision
 NETWORK_VECTOR: NetworkOutputKind
 NETWORK_VOXELS: NetworkOutputKind

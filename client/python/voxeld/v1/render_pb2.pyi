@@ -2,18 +2,21 @@
 # ruff: noqa
 from voxeld.v1 import common_pb2 as _common_pb2
 from voxeld.v1 import scene_pb2 as _scene_pb2
+from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from typing import ClassVar as _ClassVar, Mapping as _Mapping, Optional as _Optional, Union as _Union
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+RENDER_AGE: RenderMode
 RENDER_AO: RenderMode
 RENDER_COLOUR: RenderMode
 RENDER_DEPTH: RenderMode
 RENDER_EQUIRECTANGULAR: RenderCamera
 RENDER_HEIGHT: RenderMode
 RENDER_JPEG: RenderEncode
+RENDER_LABEL: RenderMode
 RENDER_LIDAR: RenderCamera
 RENDER_MATERIAL: RenderMode
 RENDER_NORMAL: RenderMode
@@ -22,6 +25,44 @@ RENDER_PATH: RenderMode
 RENDER_PINHOLE: RenderCamera
 RENDER_PNG: RenderEncode
 RENDER_TENSOR: RenderEncode
+
+class RenderBox(_message.Message):
+    __slots__ = ["high", "low"]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    high: _common_pb2.Vec3
+    low: _common_pb2.Vec3
+    def __init__(self, low: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., high: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ...) -> None: ...
+
+class RenderRegion(_message.Message):
+    __slots__ = ["box", "colours"]
+    BOX_FIELD_NUMBER: _ClassVar[int]
+    COLOURS_FIELD_NUMBER: _ClassVar[int]
+    box: RenderBox
+    colours: bytes
+    def __init__(self, box: _Optional[_Union[RenderBox, _Mapping]] = ..., colours: _Optional[bytes] = ...) -> None: ...
+
+class RenderScene(_message.Message):
+    __slots__ = ["at", "name"]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    at: _scene_pb2.SceneAt
+    name: str
+    def __init__(self, name: _Optional[str] = ..., at: _Optional[_Union[_scene_pb2.SceneAt, _Mapping]] = ...) -> None: ...
+
+class RenderTexture(_message.Message):
+    __slots__ = ["height", "material", "texel_voxels", "texels", "width"]
+    HEIGHT_FIELD_NUMBER: _ClassVar[int]
+    MATERIAL_FIELD_NUMBER: _ClassVar[int]
+    TEXELS_FIELD_NUMBER: _ClassVar[int]
+    TEXEL_VOXELS_FIELD_NUMBER: _ClassVar[int]
+    WIDTH_FIELD_NUMBER: _ClassVar[int]
+    height: int
+    material: int
+    texel_voxels: int
+    texels: bytes
+    width: int
+    def __init__(self, material: _Optional[int] = ..., width: _Optional[int] = ..., height: _Optional[int] = ..., texels: _Optional[bytes] = ..., texel_voxels: _Optional[int] = ...) -> None: ...
 
 class RenderView(_message.Message):
     __slots__ = ["eye", "target", "up"]
@@ -34,13 +75,14 @@ class RenderView(_message.Message):
     def __init__(self, eye: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., target: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., up: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ...) -> None: ...
 
 class SceneRenderRequest(_message.Message):
-    __slots__ = ["ambient", "ao_radius_m", "ao_samples", "at", "bounces", "camera", "detail", "elevations_deg", "encode", "fov_y_deg", "height", "mode", "name", "no_shadows", "quality", "samples", "seed", "sun", "sun_direction", "variation", "view", "view_height_m", "width", "z_high_m", "z_low_m"]
+    __slots__ = ["ambient", "ao_radius_m", "ao_samples", "at", "bounces", "camera", "clip", "detail", "elevations_deg", "encode", "fov_y_deg", "height", "mode", "name", "no_shadows", "others", "quality", "regions", "samples", "seed", "sun", "sun_direction", "textures", "variation", "view", "view_height_m", "width", "z_high_m", "z_low_m"]
     AMBIENT_FIELD_NUMBER: _ClassVar[int]
     AO_RADIUS_M_FIELD_NUMBER: _ClassVar[int]
     AO_SAMPLES_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
     BOUNCES_FIELD_NUMBER: _ClassVar[int]
     CAMERA_FIELD_NUMBER: _ClassVar[int]
+    CLIP_FIELD_NUMBER: _ClassVar[int]
     DETAIL_FIELD_NUMBER: _ClassVar[int]
     ELEVATIONS_DEG_FIELD_NUMBER: _ClassVar[int]
     ENCODE_FIELD_NUMBER: _ClassVar[int]
@@ -49,11 +91,14 @@ class SceneRenderRequest(_message.Message):
     MODE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     NO_SHADOWS_FIELD_NUMBER: _ClassVar[int]
+    OTHERS_FIELD_NUMBER: _ClassVar[int]
     QUALITY_FIELD_NUMBER: _ClassVar[int]
+    REGIONS_FIELD_NUMBER: _ClassVar[int]
     SAMPLES_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
     SUN_DIRECTION_FIELD_NUMBER: _ClassVar[int]
     SUN_FIELD_NUMBER: _ClassVar[int]
+    TEXTURES_FIELD_NUMBER: _ClassVar[int]
     VARIATION_FIELD_NUMBER: _ClassVar[int]
     VIEW_FIELD_NUMBER: _ClassVar[int]
     VIEW_HEIGHT_M_FIELD_NUMBER: _ClassVar[int]
@@ -66,6 +111,7 @@ class SceneRenderRequest(_message.Message):
     at: _scene_pb2.SceneAt
     bounces: int
     camera: RenderCamera
+    clip: RenderBox
     detail: float
     elevations_deg: _common_pb2.Tensor
     encode: RenderEncode
@@ -74,18 +120,21 @@ class SceneRenderRequest(_message.Message):
     mode: RenderMode
     name: str
     no_shadows: bool
+    others: _containers.RepeatedCompositeFieldContainer[RenderScene]
     quality: int
+    regions: _containers.RepeatedCompositeFieldContainer[RenderRegion]
     samples: int
     seed: int
     sun: float
     sun_direction: _common_pb2.Vec3
+    textures: _containers.RepeatedCompositeFieldContainer[RenderTexture]
     variation: float
     view: RenderView
     view_height_m: float
     width: int
     z_high_m: float
     z_low_m: float
-    def __init__(self, name: _Optional[str] = ..., at: _Optional[_Union[_scene_pb2.SceneAt, _Mapping]] = ..., camera: _Optional[_Union[RenderCamera, str]] = ..., view: _Optional[_Union[RenderView, _Mapping]] = ..., fov_y_deg: _Optional[float] = ..., view_height_m: _Optional[float] = ..., elevations_deg: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., width: _Optional[int] = ..., height: _Optional[int] = ..., mode: _Optional[_Union[RenderMode, str]] = ..., samples: _Optional[int] = ..., ao_samples: _Optional[int] = ..., ao_radius_m: _Optional[float] = ..., bounces: _Optional[int] = ..., seed: _Optional[int] = ..., no_shadows: bool = ..., sun_direction: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., sun: _Optional[float] = ..., ambient: _Optional[float] = ..., variation: _Optional[float] = ..., z_low_m: _Optional[float] = ..., z_high_m: _Optional[float] = ..., detail: _Optional[float] = ..., encode: _Optional[_Union[RenderEncode, str]] = ..., quality: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., at: _Optional[_Union[_scene_pb2.SceneAt, _Mapping]] = ..., camera: _Optional[_Union[RenderCamera, str]] = ..., view: _Optional[_Union[RenderView, _Mapping]] = ..., fov_y_deg: _Optional[float] = ..., view_height_m: _Optional[float] = ..., elevations_deg: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., width: _Optional[int] = ..., height: _Optional[int] = ..., mode: _Optional[_Union[RenderMode, str]] = ..., samples: _Optional[int] = ..., ao_samples: _Optional[int] = ..., ao_radius_m: _Optional[float] = ..., bounces: _Optional[int] = ..., seed: _Optional[int] = ..., no_shadows: bool = ..., sun_direction: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., sun: _Optional[float] = ..., ambient: _Optional[float] = ..., variation: _Optional[float] = ..., z_low_m: _Optional[float] = ..., z_high_m: _Optional[float] = ..., detail: _Optional[float] = ..., encode: _Optional[_Union[RenderEncode, str]] = ..., quality: _Optional[int] = ..., clip: _Optional[_Union[RenderBox, _Mapping]] = ..., textures: _Optional[_Iterable[_Union[RenderTexture, _Mapping]]] = ..., regions: _Optional[_Iterable[_Union[RenderRegion, _Mapping]]] = ..., others: _Optional[_Iterable[_Union[RenderScene, _Mapping]]] = ...) -> None: ...
 
 class SceneRenderResponse(_message.Message):
     __slots__ = ["engine_ms", "generation", "height", "image", "n_rays", "pixels", "version", "view", "width"]

@@ -6,14 +6,19 @@ from voxeld.v1 import common_pb2 as _common_pb2
 from voxeld.v1 import field_pb2 as _field_pb2
 from voxeld.v1 import grid_pb2 as _grid_pb2
 from voxeld.v1 import hashmap_pb2 as _hashmap_pb2
+from voxeld.v1 import history_pb2 as _history_pb2
 from voxeld.v1 import mesh_pb2 as _mesh_pb2
 from voxeld.v1 import network_pb2 as _network_pb2
+from voxeld.v1 import odometry_pb2 as _odometry_pb2
 from voxeld.v1 import render_pb2 as _render_pb2
 from voxeld.v1 import scene_pb2 as _scene_pb2
 from voxeld.v1 import scene_upkeep_pb2 as _scene_upkeep_pb2
 from voxeld.v1 import scene_version_pb2 as _scene_version_pb2
+from voxeld.v1 import slac_pb2 as _slac_pb2
 from voxeld.v1 import token_pb2 as _token_pb2
+from voxeld.v1 import refine_pb2 as _refine_pb2
 from voxeld.v1 import volume_pb2 as _volume_pb2
+from voxeld.v1 import posegraph_pb2 as _posegraph_pb2
 from voxeld.v1 import voxelize_pb2 as _voxelize_pb2
 from voxeld.v1 import watch_pb2 as _watch_pb2
 from voxeld.v1 import why_pb2 as _why_pb2
@@ -25,7 +30,7 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Request(_message.Message):
-    __slots__ = ["backup", "backup_drop", "backup_list", "header", "infer", "map_create", "map_drop", "map_erase", "map_export", "map_find", "map_get", "map_insert", "map_list", "map_load", "map_save", "map_update", "network_get", "network_list", "network_load", "network_unload", "scene_branch", "scene_cast_rays", "scene_collect", "scene_collide", "scene_create", "scene_decay", "scene_diff", "scene_distance", "scene_drop", "scene_edit", "scene_export", "scene_field", "scene_frontiers", "scene_get", "scene_grid", "scene_import_mesh", "scene_integrate", "scene_list", "scene_log", "scene_log_odds_at", "scene_nearest", "scene_overlap", "scene_redo", "scene_render", "scene_snapshot", "scene_undo", "scene_values", "scene_verify", "scene_watch", "self_test", "server_info", "set_log_level", "status", "token_issue", "volume_cast_rays", "volume_clear", "volume_copy", "volume_create", "volume_decay", "volume_drop", "volume_extract", "volume_get", "volume_integrate", "volume_integrate_points", "volume_list", "volume_track", "volume_track_and_integrate", "voxelize", "why"]
+    __slots__ = ["backup", "backup_drop", "backup_list", "header", "infer", "map_create", "map_drop", "map_erase", "map_export", "map_find", "map_get", "map_insert", "map_list", "map_load", "map_save", "map_update", "network_get", "network_list", "network_load", "network_unload", "odometry_create", "odometry_drop", "odometry_get", "odometry_list", "odometry_register", "odometry_reset", "posegraph_add", "posegraph_add_keyframe", "posegraph_create", "posegraph_drop", "posegraph_get", "posegraph_list", "posegraph_optimize", "posegraph_read", "posegraph_relocalize", "posegraph_solve", "scene_branch", "scene_cast_rays", "scene_changed", "scene_collect", "scene_collide", "scene_create", "scene_decay", "scene_diff", "scene_distance", "scene_drop", "scene_edit", "scene_export", "scene_field", "scene_frontiers", "scene_get", "scene_grid", "scene_import_mesh", "scene_integrate", "scene_list", "scene_log", "scene_log_odds_at", "scene_nearest", "scene_overlap", "scene_redo", "scene_render", "scene_snapshot", "scene_undo", "scene_values", "scene_verify", "scene_watch", "self_test", "server_info", "set_log_level", "slac_apply", "slac_cancel", "slac_deform_volume", "slac_optimize", "slac_progress", "status", "token_issue", "volume_cast_rays", "volume_clear", "volume_copy", "volume_create", "volume_decay", "volume_distance", "volume_drop", "volume_extract", "volume_get", "volume_import_scene", "volume_integrate", "volume_integrate_points", "volume_list", "volume_refine", "volume_refine_cancel", "volume_refine_status", "volume_stamp", "volume_track", "volume_track_and_integrate", "voxelize", "why"]
     BACKUP_DROP_FIELD_NUMBER: _ClassVar[int]
     BACKUP_FIELD_NUMBER: _ClassVar[int]
     BACKUP_LIST_FIELD_NUMBER: _ClassVar[int]
@@ -46,8 +51,25 @@ class Request(_message.Message):
     NETWORK_LIST_FIELD_NUMBER: _ClassVar[int]
     NETWORK_LOAD_FIELD_NUMBER: _ClassVar[int]
     NETWORK_UNLOAD_FIELD_NUMBER: _ClassVar[int]
+    ODOMETRY_CREATE_FIELD_NUMBER: _ClassVar[int]
+    ODOMETRY_DROP_FIELD_NUMBER: _ClassVar[int]
+    ODOMETRY_GET_FIELD_NUMBER: _ClassVar[int]
+    ODOMETRY_LIST_FIELD_NUMBER: _ClassVar[int]
+    ODOMETRY_REGISTER_FIELD_NUMBER: _ClassVar[int]
+    ODOMETRY_RESET_FIELD_NUMBER: _ClassVar[int]
+    POSEGRAPH_ADD_FIELD_NUMBER: _ClassVar[int]
+    POSEGRAPH_ADD_KEYFRAME_FIELD_NUMBER: _ClassVar[int]
+    POSEGRAPH_CREATE_FIELD_NUMBER: _ClassVar[int]
+    POSEGRAPH_DROP_FIELD_NUMBER: _ClassVar[int]
+    POSEGRAPH_GET_FIELD_NUMBER: _ClassVar[int]
+    POSEGRAPH_LIST_FIELD_NUMBER: _ClassVar[int]
+    POSEGRAPH_OPTIMIZE_FIELD_NUMBER: _ClassVar[int]
+    POSEGRAPH_READ_FIELD_NUMBER: _ClassVar[int]
+    POSEGRAPH_RELOCALIZE_FIELD_NUMBER: _ClassVar[int]
+    POSEGRAPH_SOLVE_FIELD_NUMBER: _ClassVar[int]
     SCENE_BRANCH_FIELD_NUMBER: _ClassVar[int]
     SCENE_CAST_RAYS_FIELD_NUMBER: _ClassVar[int]
+    SCENE_CHANGED_FIELD_NUMBER: _ClassVar[int]
     SCENE_COLLECT_FIELD_NUMBER: _ClassVar[int]
     SCENE_COLLIDE_FIELD_NUMBER: _ClassVar[int]
     SCENE_CREATE_FIELD_NUMBER: _ClassVar[int]
@@ -78,6 +100,11 @@ class Request(_message.Message):
     SELF_TEST_FIELD_NUMBER: _ClassVar[int]
     SERVER_INFO_FIELD_NUMBER: _ClassVar[int]
     SET_LOG_LEVEL_FIELD_NUMBER: _ClassVar[int]
+    SLAC_APPLY_FIELD_NUMBER: _ClassVar[int]
+    SLAC_CANCEL_FIELD_NUMBER: _ClassVar[int]
+    SLAC_DEFORM_VOLUME_FIELD_NUMBER: _ClassVar[int]
+    SLAC_OPTIMIZE_FIELD_NUMBER: _ClassVar[int]
+    SLAC_PROGRESS_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     TOKEN_ISSUE_FIELD_NUMBER: _ClassVar[int]
     VOLUME_CAST_RAYS_FIELD_NUMBER: _ClassVar[int]
@@ -85,12 +112,18 @@ class Request(_message.Message):
     VOLUME_COPY_FIELD_NUMBER: _ClassVar[int]
     VOLUME_CREATE_FIELD_NUMBER: _ClassVar[int]
     VOLUME_DECAY_FIELD_NUMBER: _ClassVar[int]
+    VOLUME_DISTANCE_FIELD_NUMBER: _ClassVar[int]
     VOLUME_DROP_FIELD_NUMBER: _ClassVar[int]
     VOLUME_EXTRACT_FIELD_NUMBER: _ClassVar[int]
     VOLUME_GET_FIELD_NUMBER: _ClassVar[int]
+    VOLUME_IMPORT_SCENE_FIELD_NUMBER: _ClassVar[int]
     VOLUME_INTEGRATE_FIELD_NUMBER: _ClassVar[int]
     VOLUME_INTEGRATE_POINTS_FIELD_NUMBER: _ClassVar[int]
     VOLUME_LIST_FIELD_NUMBER: _ClassVar[int]
+    VOLUME_REFINE_CANCEL_FIELD_NUMBER: _ClassVar[int]
+    VOLUME_REFINE_FIELD_NUMBER: _ClassVar[int]
+    VOLUME_REFINE_STATUS_FIELD_NUMBER: _ClassVar[int]
+    VOLUME_STAMP_FIELD_NUMBER: _ClassVar[int]
     VOLUME_TRACK_AND_INTEGRATE_FIELD_NUMBER: _ClassVar[int]
     VOLUME_TRACK_FIELD_NUMBER: _ClassVar[int]
     VOXELIZE_FIELD_NUMBER: _ClassVar[int]
@@ -115,8 +148,25 @@ class Request(_message.Message):
     network_list: _network_pb2.NetworkListRequest
     network_load: _network_pb2.NetworkLoadRequest
     network_unload: _network_pb2.NetworkUnloadRequest
+    odometry_create: _odometry_pb2.OdometryCreateRequest
+    odometry_drop: _odometry_pb2.OdometryDropRequest
+    odometry_get: _odometry_pb2.OdometryGetRequest
+    odometry_list: _odometry_pb2.OdometryListRequest
+    odometry_register: _odometry_pb2.OdometryRegisterRequest
+    odometry_reset: _odometry_pb2.OdometryResetRequest
+    posegraph_add: _posegraph_pb2.PosegraphAddRequest
+    posegraph_add_keyframe: _posegraph_pb2.PosegraphAddKeyframeRequest
+    posegraph_create: _posegraph_pb2.PosegraphCreateRequest
+    posegraph_drop: _posegraph_pb2.PosegraphDropRequest
+    posegraph_get: _posegraph_pb2.PosegraphGetRequest
+    posegraph_list: _posegraph_pb2.PosegraphListRequest
+    posegraph_optimize: _posegraph_pb2.PosegraphOptimizeRequest
+    posegraph_read: _posegraph_pb2.PosegraphReadRequest
+    posegraph_relocalize: _posegraph_pb2.PosegraphRelocalizeRequest
+    posegraph_solve: _posegraph_pb2.PosegraphSolveRequest
     scene_branch: _scene_version_pb2.SceneBranchRequest
     scene_cast_rays: _scene_pb2.SceneCastRaysRequest
+    scene_changed: _history_pb2.SceneChangedRequest
     scene_collect: _scene_version_pb2.SceneCollectRequest
     scene_collide: _field_pb2.SceneCollideRequest
     scene_create: _scene_pb2.SceneCreateRequest
@@ -147,6 +197,11 @@ class Request(_message.Message):
     self_test: _admin_pb2.SelfTestRequest
     server_info: _admin_pb2.ServerInfoRequest
     set_log_level: _admin_pb2.SetLogLevelRequest
+    slac_apply: _slac_pb2.SlacApplyRequest
+    slac_cancel: _slac_pb2.SlacCancelRequest
+    slac_deform_volume: _slac_pb2.SlacDeformVolumeRequest
+    slac_optimize: _slac_pb2.SlacOptimizeRequest
+    slac_progress: _slac_pb2.SlacProgressRequest
     status: _admin_pb2.StatusRequest
     token_issue: _token_pb2.TokenIssueRequest
     volume_cast_rays: _volume_pb2.VolumeCastRaysRequest
@@ -154,17 +209,23 @@ class Request(_message.Message):
     volume_copy: _volume_pb2.VolumeCopyRequest
     volume_create: _volume_pb2.VolumeCreateRequest
     volume_decay: _volume_pb2.VolumeDecayRequest
+    volume_distance: _volume_pb2.VolumeDistanceRequest
     volume_drop: _volume_pb2.VolumeDropRequest
     volume_extract: _volume_pb2.VolumeExtractRequest
     volume_get: _volume_pb2.VolumeGetRequest
+    volume_import_scene: _volume_pb2.VolumeImportSceneRequest
     volume_integrate: _volume_pb2.VolumeIntegrateRequest
     volume_integrate_points: _volume_pb2.VolumeIntegratePointsRequest
     volume_list: _volume_pb2.VolumeListRequest
+    volume_refine: _refine_pb2.VolumeRefineRequest
+    volume_refine_cancel: _refine_pb2.VolumeRefineCancelRequest
+    volume_refine_status: _refine_pb2.VolumeRefineStatusRequest
+    volume_stamp: _volume_pb2.VolumeStampRequest
     volume_track: _volume_pb2.VolumeTrackRequest
     volume_track_and_integrate: _volume_pb2.VolumeTrackAndIntegrateRequest
     voxelize: _voxelize_pb2.VoxelizeRequest
     why: _why_pb2.WhyRequest
-    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., server_info: _Optional[_Union[_admin_pb2.ServerInfoRequest, _Mapping]] = ..., status: _Optional[_Union[_admin_pb2.StatusRequest, _Mapping]] = ..., self_test: _Optional[_Union[_admin_pb2.SelfTestRequest, _Mapping]] = ..., set_log_level: _Optional[_Union[_admin_pb2.SetLogLevelRequest, _Mapping]] = ..., backup: _Optional[_Union[_admin_pb2.BackupRequest, _Mapping]] = ..., token_issue: _Optional[_Union[_token_pb2.TokenIssueRequest, _Mapping]] = ..., why: _Optional[_Union[_why_pb2.WhyRequest, _Mapping]] = ..., backup_list: _Optional[_Union[_backup_pb2.BackupListRequest, _Mapping]] = ..., backup_drop: _Optional[_Union[_backup_pb2.BackupDropRequest, _Mapping]] = ..., voxelize: _Optional[_Union[_voxelize_pb2.VoxelizeRequest, _Mapping]] = ..., map_create: _Optional[_Union[_hashmap_pb2.MapCreateRequest, _Mapping]] = ..., map_drop: _Optional[_Union[_hashmap_pb2.MapDropRequest, _Mapping]] = ..., map_list: _Optional[_Union[_hashmap_pb2.MapListRequest, _Mapping]] = ..., map_get: _Optional[_Union[_hashmap_pb2.MapGetRequest, _Mapping]] = ..., map_insert: _Optional[_Union[_hashmap_pb2.MapInsertRequest, _Mapping]] = ..., map_find: _Optional[_Union[_hashmap_pb2.MapFindRequest, _Mapping]] = ..., map_erase: _Optional[_Union[_hashmap_pb2.MapEraseRequest, _Mapping]] = ..., map_update: _Optional[_Union[_hashmap_pb2.MapUpdateRequest, _Mapping]] = ..., map_export: _Optional[_Union[_hashmap_pb2.MapExportRequest, _Mapping]] = ..., map_save: _Optional[_Union[_hashmap_pb2.MapSaveRequest, _Mapping]] = ..., map_load: _Optional[_Union[_hashmap_pb2.MapLoadRequest, _Mapping]] = ..., network_load: _Optional[_Union[_network_pb2.NetworkLoadRequest, _Mapping]] = ..., network_unload: _Optional[_Union[_network_pb2.NetworkUnloadRequest, _Mapping]] = ..., network_list: _Optional[_Union[_network_pb2.NetworkListRequest, _Mapping]] = ..., network_get: _Optional[_Union[_network_pb2.NetworkGetRequest, _Mapping]] = ..., infer: _Optional[_Union[_network_pb2.InferRequest, _Mapping]] = ..., scene_create: _Optional[_Union[_scene_pb2.SceneCreateRequest, _Mapping]] = ..., scene_drop: _Optional[_Union[_scene_pb2.SceneDropRequest, _Mapping]] = ..., scene_list: _Optional[_Union[_scene_pb2.SceneListRequest, _Mapping]] = ..., scene_get: _Optional[_Union[_scene_pb2.SceneGetRequest, _Mapping]] = ..., scene_edit: _Optional[_Union[_scene_pb2.SceneEditRequest, _Mapping]] = ..., scene_integrate: _Optional[_Union[_scene_pb2.SceneIntegrateRequest, _Mapping]] = ..., scene_values: _Optional[_Union[_scene_pb2.SceneValuesRequest, _Mapping]] = ..., scene_cast_rays: _Optional[_Union[_scene_pb2.SceneCastRaysRequest, _Mapping]] = ..., scene_nearest: _Optional[_Union[_scene_pb2.SceneNearestRequest, _Mapping]] = ..., scene_overlap: _Optional[_Union[_scene_pb2.SceneOverlapRequest, _Mapping]] = ..., scene_export: _Optional[_Union[_scene_pb2.SceneExportRequest, _Mapping]] = ..., scene_log: _Optional[_Union[_scene_version_pb2.SceneLogRequest, _Mapping]] = ..., scene_undo: _Optional[_Union[_scene_version_pb2.SceneUndoRequest, _Mapping]] = ..., scene_redo: _Optional[_Union[_scene_version_pb2.SceneRedoRequest, _Mapping]] = ..., scene_snapshot: _Optional[_Union[_scene_version_pb2.SceneSnapshotRequest, _Mapping]] = ..., scene_branch: _Optional[_Union[_scene_version_pb2.SceneBranchRequest, _Mapping]] = ..., scene_diff: _Optional[_Union[_scene_version_pb2.SceneDiffRequest, _Mapping]] = ..., scene_verify: _Optional[_Union[_scene_version_pb2.SceneVerifyRequest, _Mapping]] = ..., scene_collect: _Optional[_Union[_scene_version_pb2.SceneCollectRequest, _Mapping]] = ..., volume_create: _Optional[_Union[_volume_pb2.VolumeCreateRequest, _Mapping]] = ..., volume_drop: _Optional[_Union[_volume_pb2.VolumeDropRequest, _Mapping]] = ..., volume_list: _Optional[_Union[_volume_pb2.VolumeListRequest, _Mapping]] = ..., volume_get: _Optional[_Union[_volume_pb2.VolumeGetRequest, _Mapping]] = ..., volume_integrate: _Optional[_Union[_volume_pb2.VolumeIntegrateRequest, _Mapping]] = ..., volume_cast_rays: _Optional[_Union[_volume_pb2.VolumeCastRaysRequest, _Mapping]] = ..., volume_extract: _Optional[_Union[_volume_pb2.VolumeExtractRequest, _Mapping]] = ..., volume_clear: _Optional[_Union[_volume_pb2.VolumeClearRequest, _Mapping]] = ..., volume_copy: _Optional[_Union[_volume_pb2.VolumeCopyRequest, _Mapping]] = ..., volume_decay: _Optional[_Union[_volume_pb2.VolumeDecayRequest, _Mapping]] = ..., volume_track_and_integrate: _Optional[_Union[_volume_pb2.VolumeTrackAndIntegrateRequest, _Mapping]] = ..., volume_track: _Optional[_Union[_volume_pb2.VolumeTrackRequest, _Mapping]] = ..., volume_integrate_points: _Optional[_Union[_volume_pb2.VolumeIntegratePointsRequest, _Mapping]] = ..., scene_distance: _Optional[_Union[_field_pb2.SceneDistanceRequest, _Mapping]] = ..., scene_collide: _Optional[_Union[_field_pb2.SceneCollideRequest, _Mapping]] = ..., scene_field: _Optional[_Union[_field_pb2.SceneFieldRequest, _Mapping]] = ..., scene_grid: _Optional[_Union[_grid_pb2.SceneGridRequest, _Mapping]] = ..., scene_frontiers: _Optional[_Union[_grid_pb2.SceneFrontiersRequest, _Mapping]] = ..., scene_decay: _Optional[_Union[_scene_upkeep_pb2.SceneDecayRequest, _Mapping]] = ..., scene_log_odds_at: _Optional[_Union[_scene_upkeep_pb2.SceneLogOddsAtRequest, _Mapping]] = ..., scene_render: _Optional[_Union[_render_pb2.SceneRenderRequest, _Mapping]] = ..., scene_import_mesh: _Optional[_Union[_mesh_pb2.SceneImportMeshRequest, _Mapping]] = ..., scene_watch: _Optional[_Union[_watch_pb2.SceneWatchRequest, _Mapping]] = ...) -> None: ...
+    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., server_info: _Optional[_Union[_admin_pb2.ServerInfoRequest, _Mapping]] = ..., status: _Optional[_Union[_admin_pb2.StatusRequest, _Mapping]] = ..., self_test: _Optional[_Union[_admin_pb2.SelfTestRequest, _Mapping]] = ..., set_log_level: _Optional[_Union[_admin_pb2.SetLogLevelRequest, _Mapping]] = ..., backup: _Optional[_Union[_admin_pb2.BackupRequest, _Mapping]] = ..., token_issue: _Optional[_Union[_token_pb2.TokenIssueRequest, _Mapping]] = ..., why: _Optional[_Union[_why_pb2.WhyRequest, _Mapping]] = ..., backup_list: _Optional[_Union[_backup_pb2.BackupListRequest, _Mapping]] = ..., backup_drop: _Optional[_Union[_backup_pb2.BackupDropRequest, _Mapping]] = ..., voxelize: _Optional[_Union[_voxelize_pb2.VoxelizeRequest, _Mapping]] = ..., map_create: _Optional[_Union[_hashmap_pb2.MapCreateRequest, _Mapping]] = ..., map_drop: _Optional[_Union[_hashmap_pb2.MapDropRequest, _Mapping]] = ..., map_list: _Optional[_Union[_hashmap_pb2.MapListRequest, _Mapping]] = ..., map_get: _Optional[_Union[_hashmap_pb2.MapGetRequest, _Mapping]] = ..., map_insert: _Optional[_Union[_hashmap_pb2.MapInsertRequest, _Mapping]] = ..., map_find: _Optional[_Union[_hashmap_pb2.MapFindRequest, _Mapping]] = ..., map_erase: _Optional[_Union[_hashmap_pb2.MapEraseRequest, _Mapping]] = ..., map_update: _Optional[_Union[_hashmap_pb2.MapUpdateRequest, _Mapping]] = ..., map_export: _Optional[_Union[_hashmap_pb2.MapExportRequest, _Mapping]] = ..., map_save: _Optional[_Union[_hashmap_pb2.MapSaveRequest, _Mapping]] = ..., map_load: _Optional[_Union[_hashmap_pb2.MapLoadRequest, _Mapping]] = ..., network_load: _Optional[_Union[_network_pb2.NetworkLoadRequest, _Mapping]] = ..., network_unload: _Optional[_Union[_network_pb2.NetworkUnloadRequest, _Mapping]] = ..., network_list: _Optional[_Union[_network_pb2.NetworkListRequest, _Mapping]] = ..., network_get: _Optional[_Union[_network_pb2.NetworkGetRequest, _Mapping]] = ..., infer: _Optional[_Union[_network_pb2.InferRequest, _Mapping]] = ..., scene_create: _Optional[_Union[_scene_pb2.SceneCreateRequest, _Mapping]] = ..., scene_drop: _Optional[_Union[_scene_pb2.SceneDropRequest, _Mapping]] = ..., scene_list: _Optional[_Union[_scene_pb2.SceneListRequest, _Mapping]] = ..., scene_get: _Optional[_Union[_scene_pb2.SceneGetRequest, _Mapping]] = ..., scene_edit: _Optional[_Union[_scene_pb2.SceneEditRequest, _Mapping]] = ..., scene_integrate: _Optional[_Union[_scene_pb2.SceneIntegrateRequest, _Mapping]] = ..., scene_values: _Optional[_Union[_scene_pb2.SceneValuesRequest, _Mapping]] = ..., scene_cast_rays: _Optional[_Union[_scene_pb2.SceneCastRaysRequest, _Mapping]] = ..., scene_nearest: _Optional[_Union[_scene_pb2.SceneNearestRequest, _Mapping]] = ..., scene_overlap: _Optional[_Union[_scene_pb2.SceneOverlapRequest, _Mapping]] = ..., scene_export: _Optional[_Union[_scene_pb2.SceneExportRequest, _Mapping]] = ..., scene_log: _Optional[_Union[_scene_version_pb2.SceneLogRequest, _Mapping]] = ..., scene_undo: _Optional[_Union[_scene_version_pb2.SceneUndoRequest, _Mapping]] = ..., scene_redo: _Optional[_Union[_scene_version_pb2.SceneRedoRequest, _Mapping]] = ..., scene_snapshot: _Optional[_Union[_scene_version_pb2.SceneSnapshotRequest, _Mapping]] = ..., scene_branch: _Optional[_Union[_scene_version_pb2.SceneBranchRequest, _Mapping]] = ..., scene_diff: _Optional[_Union[_scene_version_pb2.SceneDiffRequest, _Mapping]] = ..., scene_verify: _Optional[_Union[_scene_version_pb2.SceneVerifyRequest, _Mapping]] = ..., scene_collect: _Optional[_Union[_scene_version_pb2.SceneCollectRequest, _Mapping]] = ..., volume_create: _Optional[_Union[_volume_pb2.VolumeCreateRequest, _Mapping]] = ..., volume_drop: _Optional[_Union[_volume_pb2.VolumeDropRequest, _Mapping]] = ..., volume_list: _Optional[_Union[_volume_pb2.VolumeListRequest, _Mapping]] = ..., volume_get: _Optional[_Union[_volume_pb2.VolumeGetRequest, _Mapping]] = ..., volume_integrate: _Optional[_Union[_volume_pb2.VolumeIntegrateRequest, _Mapping]] = ..., volume_cast_rays: _Optional[_Union[_volume_pb2.VolumeCastRaysRequest, _Mapping]] = ..., volume_extract: _Optional[_Union[_volume_pb2.VolumeExtractRequest, _Mapping]] = ..., volume_clear: _Optional[_Union[_volume_pb2.VolumeClearRequest, _Mapping]] = ..., volume_copy: _Optional[_Union[_volume_pb2.VolumeCopyRequest, _Mapping]] = ..., volume_decay: _Optional[_Union[_volume_pb2.VolumeDecayRequest, _Mapping]] = ..., volume_track_and_integrate: _Optional[_Union[_volume_pb2.VolumeTrackAndIntegrateRequest, _Mapping]] = ..., volume_track: _Optional[_Union[_volume_pb2.VolumeTrackRequest, _Mapping]] = ..., volume_distance: _Optional[_Union[_volume_pb2.VolumeDistanceRequest, _Mapping]] = ..., slac_optimize: _Optional[_Union[_slac_pb2.SlacOptimizeRequest, _Mapping]] = ..., slac_progress: _Optional[_Union[_slac_pb2.SlacProgressRequest, _Mapping]] = ..., slac_cancel: _Optional[_Union[_slac_pb2.SlacCancelRequest, _Mapping]] = ..., slac_apply: _Optional[_Union[_slac_pb2.SlacApplyRequest, _Mapping]] = ..., slac_deform_volume: _Optional[_Union[_slac_pb2.SlacDeformVolumeRequest, _Mapping]] = ..., volume_integrate_points: _Optional[_Union[_volume_pb2.VolumeIntegratePointsRequest, _Mapping]] = ..., volume_stamp: _Optional[_Union[_volume_pb2.VolumeStampRequest, _Mapping]] = ..., volume_import_scene: _Optional[_Union[_volume_pb2.VolumeImportSceneRequest, _Mapping]] = ..., volume_refine: _Optional[_Union[_refine_pb2.VolumeRefineRequest, _Mapping]] = ..., volume_refine_status: _Optional[_Union[_refine_pb2.VolumeRefineStatusRequest, _Mapping]] = ..., volume_refine_cancel: _Optional[_Union[_refine_pb2.VolumeRefineCancelRequest, _Mapping]] = ..., posegraph_create: _Optional[_Union[_posegraph_pb2.PosegraphCreateRequest, _Mapping]] = ..., posegraph_drop: _Optional[_Union[_posegraph_pb2.PosegraphDropRequest, _Mapping]] = ..., posegraph_list: _Optional[_Union[_posegraph_pb2.PosegraphListRequest, _Mapping]] = ..., posegraph_get: _Optional[_Union[_posegraph_pb2.PosegraphGetRequest, _Mapping]] = ..., posegraph_add: _Optional[_Union[_posegraph_pb2.PosegraphAddRequest, _Mapping]] = ..., posegraph_solve: _Optional[_Union[_posegraph_pb2.PosegraphSolveRequest, _Mapping]] = ..., posegraph_optimize: _Optional[_Union[_posegraph_pb2.PosegraphOptimizeRequest, _Mapping]] = ..., posegraph_read: _Optional[_Union[_posegraph_pb2.PosegraphReadRequest, _Mapping]] = ..., posegraph_add_keyframe: _Optional[_Union[_posegraph_pb2.PosegraphAddKeyframeRequest, _Mapping]] = ..., posegraph_relocalize: _Optional[_Union[_posegraph_pb2.PosegraphRelocalizeRequest, _Mapping]] = ..., odometry_create: _Optional[_Union[_odometry_pb2.OdometryCreateRequest, _Mapping]] = ..., odometry_drop: _Optional[_Union[_odometry_pb2.OdometryDropRequest, _Mapping]] = ..., odometry_list: _Optional[_Union[_odometry_pb2.OdometryListRequest, _Mapping]] = ..., odometry_get: _Optional[_Union[_odometry_pb2.OdometryGetRequest, _Mapping]] = ..., odometry_reset: _Optional[_Union[_odometry_pb2.OdometryResetRequest, _Mapping]] = ..., odometry_register: _Optional[_Union[_odometry_pb2.OdometryRegisterRequest, _Mapping]] = ..., scene_distance: _Optional[_Union[_field_pb2.SceneDistanceRequest, _Mapping]] = ..., scene_collide: _Optional[_Union[_field_pb2.SceneCollideRequest, _Mapping]] = ..., scene_field: _Optional[_Union[_field_pb2.SceneFieldRequest, _Mapping]] = ..., scene_grid: _Optional[_Union[_grid_pb2.SceneGridRequest, _Mapping]] = ..., scene_frontiers: _Optional[_Union[_grid_pb2.SceneFrontiersRequest, _Mapping]] = ..., scene_decay: _Optional[_Union[_scene_upkeep_pb2.SceneDecayRequest, _Mapping]] = ..., scene_log_odds_at: _Optional[_Union[_scene_upkeep_pb2.SceneLogOddsAtRequest, _Mapping]] = ..., scene_render: _Optional[_Union[_render_pb2.SceneRenderRequest, _Mapping]] = ..., scene_import_mesh: _Optional[_Union[_mesh_pb2.SceneImportMeshRequest, _Mapping]] = ..., scene_changed: _Optional[_Union[_history_pb2.SceneChangedRequest, _Mapping]] = ..., scene_watch: _Optional[_Union[_watch_pb2.SceneWatchRequest, _Mapping]] = ...) -> None: ...
 
 class RequestHeader(_message.Message):
     __slots__ = ["client_id", "expect_digests", "keep_last", "max_age_ms", "request_id", "sequence", "shared", "stream", "timeout_ms", "token", "traceparent"]
@@ -193,7 +254,7 @@ class RequestHeader(_message.Message):
     def __init__(self, request_id: _Optional[str] = ..., timeout_ms: _Optional[int] = ..., token: _Optional[str] = ..., client_id: _Optional[str] = ..., sequence: _Optional[int] = ..., stream: _Optional[str] = ..., keep_last: _Optional[int] = ..., max_age_ms: _Optional[int] = ..., expect_digests: _Optional[_Iterable[str]] = ..., shared: _Optional[_Union[SharedBody, _Mapping]] = ..., traceparent: _Optional[str] = ...) -> None: ...
 
 class Response(_message.Message):
-    __slots__ = ["backup", "backup_drop", "backup_list", "header", "infer", "map_create", "map_drop", "map_erase", "map_export", "map_find", "map_get", "map_insert", "map_list", "map_load", "map_save", "map_update", "network_get", "network_list", "network_load", "network_unload", "scene_branch", "scene_cast_rays", "scene_collect", "scene_collide", "scene_create", "scene_decay", "scene_diff", "scene_distance", "scene_drop", "scene_edit", "scene_export", "scene_field", "scene_frontiers", "scene_get", "scene_grid", "scene_import_mesh", "scene_integrate", "scene_list", "scene_log", "scene_log_odds_at", "scene_nearest", "scene_overlap", "scene_redo", "scene_render", "scene_snapshot", "scene_undo", "scene_values", "scene_verify", "scene_watch", "self_test", "server_info", "set_log_level", "status", "token_issue", "volume_cast_rays", "volume_clear", "volume_copy", "volume_create", "volume_decay", "volume_drop", "volume_extract", "volume_get", "volume_integrate", "volume_integrate_points", "volume_list", "volume_track", "volume_track_and_integrate", "voxelize", "why"]
+    __slots__ = ["backup", "backup_drop", "backup_list", "header", "infer", "map_create", "map_drop", "map_erase", "map_export", "map_find", "map_get", "map_insert", "map_list", "map_load", "map_save", "map_update", "network_get", "network_list", "network_load", "network_unload", "odometry_create", "odometry_drop", "odometry_get", "odometry_list", "odometry_register", "odometry_reset", "posegraph_add", "posegraph_add_keyframe", "posegraph_create", "posegraph_drop", "posegraph_get", "posegraph_list", "posegraph_optimize", "posegraph_read", "posegraph_relocalize", "posegraph_solve", "scene_branch", "scene_cast_rays", "scene_changed", "scene_collect", "scene_collide", "scene_create", "scene_decay", "scene_diff", "scene_distance", "scene_drop", "scene_edit", "scene_export", "scene_field", "scene_frontiers", "scene_get", "scene_grid", "scene_import_mesh", "scene_integrate", "scene_list", "scene_log", "scene_log_odds_at", "scene_nearest", "scene_overlap", "scene_redo", "scene_render", "scene_snapshot", "scene_undo", "scene_values", "scene_verify", "scene_watch", "self_test", "server_info", "set_log_level", "slac_apply", "slac_cancel", "slac_deform_volume", "slac_optimize", "slac_progress", "status", "token_issue", "volume_cast_rays", "volume_clear", "volume_copy", "volume_create", "volume_decay", "volume_distance", "volume_drop", "volume_extract", "volume_get", "volume_import_scene", "volume_integrate", "volume_integrate_points", "volume_list", "volume_refine", "volume_refine_cancel", "volume_refine_status", "volume_stamp", "volume_track", "volume_track_and_integrate", "voxelize", "why"]
     BACKUP_DROP_FIELD_NUMBER: _ClassVar[int]
     BACKUP_FIELD_NUMBER: _ClassVar[int]
     BACKUP_LIST_FIELD_NUMBER: _ClassVar[int]
@@ -214,8 +275,25 @@ class Response(_message.Message):
     NETWORK_LIST_FIELD_NUMBER: _ClassVar[int]
     NETWORK_LOAD_FIELD_NUMBER: _ClassVar[int]
     NETWORK_UNLOAD_FIELD_NUMBER: _ClassVar[int]
+    ODOMETRY_CREATE_FIELD_NUMBER: _ClassVar[int]
+    ODOMETRY_DROP_FIELD_NUMBER: _ClassVar[int]
+    ODOMETRY_GET_FIELD_NUMBER: _ClassVar[int]
+    ODOMETRY_LIST_FIELD_NUMBER: _ClassVar[int]
+    ODOMETRY_REGISTER_FIELD_NUMBER: _ClassVar[int]
+    ODOMETRY_RESET_FIELD_NUMBER: _ClassVar[int]
+    POSEGRAPH_ADD_FIELD_NUMBER: _ClassVar[int]
+    POSEGRAPH_ADD_KEYFRAME_FIELD_NUMBER: _ClassVar[int]
+    POSEGRAPH_CREATE_FIELD_NUMBER: _ClassVar[int]
+    POSEGRAPH_DROP_FIELD_NUMBER: _ClassVar[int]
+    POSEGRAPH_GET_FIELD_NUMBER: _ClassVar[int]
+    POSEGRAPH_LIST_FIELD_NUMBER: _ClassVar[int]
+    POSEGRAPH_OPTIMIZE_FIELD_NUMBER: _ClassVar[int]
+    POSEGRAPH_READ_FIELD_NUMBER: _ClassVar[int]
+    POSEGRAPH_RELOCALIZE_FIELD_NUMBER: _ClassVar[int]
+    POSEGRAPH_SOLVE_FIELD_NUMBER: _ClassVar[int]
     SCENE_BRANCH_FIELD_NUMBER: _ClassVar[int]
     SCENE_CAST_RAYS_FIELD_NUMBER: _ClassVar[int]
+    SCENE_CHANGED_FIELD_NUMBER: _ClassVar[int]
     SCENE_COLLECT_FIELD_NUMBER: _ClassVar[int]
     SCENE_COLLIDE_FIELD_NUMBER: _ClassVar[int]
     SCENE_CREATE_FIELD_NUMBER: _ClassVar[int]
@@ -246,6 +324,11 @@ class Response(_message.Message):
     SELF_TEST_FIELD_NUMBER: _ClassVar[int]
     SERVER_INFO_FIELD_NUMBER: _ClassVar[int]
     SET_LOG_LEVEL_FIELD_NUMBER: _ClassVar[int]
+    SLAC_APPLY_FIELD_NUMBER: _ClassVar[int]
+    SLAC_CANCEL_FIELD_NUMBER: _ClassVar[int]
+    SLAC_DEFORM_VOLUME_FIELD_NUMBER: _ClassVar[int]
+    SLAC_OPTIMIZE_FIELD_NUMBER: _ClassVar[int]
+    SLAC_PROGRESS_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     TOKEN_ISSUE_FIELD_NUMBER: _ClassVar[int]
     VOLUME_CAST_RAYS_FIELD_NUMBER: _ClassVar[int]
@@ -253,12 +336,18 @@ class Response(_message.Message):
     VOLUME_COPY_FIELD_NUMBER: _ClassVar[int]
     VOLUME_CREATE_FIELD_NUMBER: _ClassVar[int]
     VOLUME_DECAY_FIELD_NUMBER: _ClassVar[int]
+    VOLUME_DISTANCE_FIELD_NUMBER: _ClassVar[int]
     VOLUME_DROP_FIELD_NUMBER: _ClassVar[int]
     VOLUME_EXTRACT_FIELD_NUMBER: _ClassVar[int]
     VOLUME_GET_FIELD_NUMBER: _ClassVar[int]
+    VOLUME_IMPORT_SCENE_FIELD_NUMBER: _ClassVar[int]
     VOLUME_INTEGRATE_FIELD_NUMBER: _ClassVar[int]
     VOLUME_INTEGRATE_POINTS_FIELD_NUMBER: _ClassVar[int]
     VOLUME_LIST_FIELD_NUMBER: _ClassVar[int]
+    VOLUME_REFINE_CANCEL_FIELD_NUMBER: _ClassVar[int]
+    VOLUME_REFINE_FIELD_NUMBER: _ClassVar[int]
+    VOLUME_REFINE_STATUS_FIELD_NUMBER: _ClassVar[int]
+    VOLUME_STAMP_FIELD_NUMBER: _ClassVar[int]
     VOLUME_TRACK_AND_INTEGRATE_FIELD_NUMBER: _ClassVar[int]
     VOLUME_TRACK_FIELD_NUMBER: _ClassVar[int]
     VOXELIZE_FIELD_NUMBER: _ClassVar[int]
@@ -283,8 +372,25 @@ class Response(_message.Message):
     network_list: _network_pb2.NetworkListResponse
     network_load: _network_pb2.NetworkLoadResponse
     network_unload: _network_pb2.NetworkUnloadResponse
+    odometry_create: _odometry_pb2.OdometryCreateResponse
+    odometry_drop: _odometry_pb2.OdometryDropResponse
+    odometry_get: _odometry_pb2.OdometryGetResponse
+    odometry_list: _odometry_pb2.OdometryListResponse
+    odometry_register: _odometry_pb2.OdometryRegisterResponse
+    odometry_reset: _odometry_pb2.OdometryResetResponse
+    posegraph_add: _posegraph_pb2.PosegraphAddResponse
+    posegraph_add_keyframe: _posegraph_pb2.PosegraphAddKeyframeResponse
+    posegraph_create: _posegraph_pb2.PosegraphCreateResponse
+    posegraph_drop: _posegraph_pb2.PosegraphDropResponse
+    posegraph_get: _posegraph_pb2.PosegraphGetResponse
+    posegraph_list: _posegraph_pb2.PosegraphListResponse
+    posegraph_optimize: _posegraph_pb2.PosegraphOptimizeResponse
+    posegraph_read: _posegraph_pb2.PosegraphReadResponse
+    posegraph_relocalize: _posegraph_pb2.PosegraphRelocalizeResponse
+    posegraph_solve: _posegraph_pb2.PosegraphSolveResponse
     scene_branch: _scene_version_pb2.SceneBranchResponse
     scene_cast_rays: _scene_pb2.SceneCastRaysResponse
+    scene_changed: _history_pb2.SceneChangedResponse
     scene_collect: _scene_version_pb2.SceneCollectResponse
     scene_collide: _field_pb2.SceneCollideResponse
     scene_create: _scene_pb2.SceneCreateResponse
@@ -315,6 +421,11 @@ class Response(_message.Message):
     self_test: _admin_pb2.SelfTestResponse
     server_info: _admin_pb2.ServerInfoResponse
     set_log_level: _admin_pb2.SetLogLevelResponse
+    slac_apply: _slac_pb2.SlacApplyResponse
+    slac_cancel: _slac_pb2.SlacCancelResponse
+    slac_deform_volume: _slac_pb2.SlacDeformVolumeResponse
+    slac_optimize: _slac_pb2.SlacOptimizeResponse
+    slac_progress: _slac_pb2.SlacProgressResponse
     status: _admin_pb2.StatusResponse
     token_issue: _token_pb2.TokenIssueResponse
     volume_cast_rays: _volume_pb2.VolumeCastRaysResponse
@@ -322,17 +433,23 @@ class Response(_message.Message):
     volume_copy: _volume_pb2.VolumeCopyResponse
     volume_create: _volume_pb2.VolumeCreateResponse
     volume_decay: _volume_pb2.VolumeDecayResponse
+    volume_distance: _volume_pb2.VolumeDistanceResponse
     volume_drop: _volume_pb2.VolumeDropResponse
     volume_extract: _volume_pb2.VolumeExtractResponse
     volume_get: _volume_pb2.VolumeGetResponse
+    volume_import_scene: _volume_pb2.VolumeImportSceneResponse
     volume_integrate: _volume_pb2.VolumeIntegrateResponse
     volume_integrate_points: _volume_pb2.VolumeIntegratePointsResponse
     volume_list: _volume_pb2.VolumeListResponse
+    volume_refine: _refine_pb2.VolumeRefineResponse
+    volume_refine_cancel: _refine_pb2.VolumeRefineCancelResponse
+    volume_refine_status: _refine_pb2.VolumeRefineStatusResponse
+    volume_stamp: _volume_pb2.VolumeStampResponse
     volume_track: _volume_pb2.VolumeTrackResponse
     volume_track_and_integrate: _volume_pb2.VolumeTrackAndIntegrateResponse
     voxelize: _voxelize_pb2.VoxelizeResponse
     why: _why_pb2.WhyResponse
-    def __init__(self, header: _Optional[_Union[ResponseHeader, _Mapping]] = ..., server_info: _Optional[_Union[_admin_pb2.ServerInfoResponse, _Mapping]] = ..., status: _Optional[_Union[_admin_pb2.StatusResponse, _Mapping]] = ..., self_test: _Optional[_Union[_admin_pb2.SelfTestResponse, _Mapping]] = ..., set_log_level: _Optional[_Union[_admin_pb2.SetLogLevelResponse, _Mapping]] = ..., backup: _Optional[_Union[_admin_pb2.BackupResponse, _Mapping]] = ..., token_issue: _Optional[_Union[_token_pb2.TokenIssueResponse, _Mapping]] = ..., why: _Optional[_Union[_why_pb2.WhyResponse, _Mapping]] = ..., backup_list: _Optional[_Union[_backup_pb2.BackupListResponse, _Mapping]] = ..., backup_drop: _Optional[_Union[_backup_pb2.BackupDropResponse, _Mapping]] = ..., voxelize: _Optional[_Union[_voxelize_pb2.VoxelizeResponse, _Mapping]] = ..., map_create: _Optional[_Union[_hashmap_pb2.MapCreateResponse, _Mapping]] = ..., map_drop: _Optional[_Union[_hashmap_pb2.MapDropResponse, _Mapping]] = ..., map_list: _Optional[_Union[_hashmap_pb2.MapListResponse, _Mapping]] = ..., map_get: _Optional[_Union[_hashmap_pb2.MapGetResponse, _Mapping]] = ..., map_insert: _Optional[_Union[_hashmap_pb2.MapInsertResponse, _Mapping]] = ..., map_find: _Optional[_Union[_hashmap_pb2.MapFindResponse, _Mapping]] = ..., map_erase: _Optional[_Union[_hashmap_pb2.MapEraseResponse, _Mapping]] = ..., map_update: _Optional[_Union[_hashmap_pb2.MapUpdateResponse, _Mapping]] = ..., map_export: _Optional[_Union[_hashmap_pb2.MapExportResponse, _Mapping]] = ..., map_save: _Optional[_Union[_hashmap_pb2.MapSaveResponse, _Mapping]] = ..., map_load: _Optional[_Union[_hashmap_pb2.MapLoadResponse, _Mapping]] = ..., network_load: _Optional[_Union[_network_pb2.NetworkLoadResponse, _Mapping]] = ..., network_unload: _Optional[_Union[_network_pb2.NetworkUnloadResponse, _Mapping]] = ..., network_list: _Optional[_Union[_network_pb2.NetworkListResponse, _Mapping]] = ..., network_get: _Optional[_Union[_network_pb2.NetworkGetResponse, _Mapping]] = ..., infer: _Optional[_Union[_network_pb2.InferResponse, _Mapping]] = ..., scene_create: _Optional[_Union[_scene_pb2.SceneCreateResponse, _Mapping]] = ..., scene_drop: _Optional[_Union[_scene_pb2.SceneDropResponse, _Mapping]] = ..., scene_list: _Optional[_Union[_scene_pb2.SceneListResponse, _Mapping]] = ..., scene_get: _Optional[_Union[_scene_pb2.SceneGetResponse, _Mapping]] = ..., scene_edit: _Optional[_Union[_scene_pb2.SceneEditResponse, _Mapping]] = ..., scene_integrate: _Optional[_Union[_scene_pb2.SceneIntegrateResponse, _Mapping]] = ..., scene_values: _Optional[_Union[_scene_pb2.SceneValuesResponse, _Mapping]] = ..., scene_cast_rays: _Optional[_Union[_scene_pb2.SceneCastRaysResponse, _Mapping]] = ..., scene_nearest: _Optional[_Union[_scene_pb2.SceneNearestResponse, _Mapping]] = ..., scene_overlap: _Optional[_Union[_scene_pb2.SceneOverlapResponse, _Mapping]] = ..., scene_export: _Optional[_Union[_scene_pb2.SceneExportResponse, _Mapping]] = ..., scene_log: _Optional[_Union[_scene_version_pb2.SceneLogResponse, _Mapping]] = ..., scene_undo: _Optional[_Union[_scene_version_pb2.SceneUndoResponse, _Mapping]] = ..., scene_redo: _Optional[_Union[_scene_version_pb2.SceneRedoResponse, _Mapping]] = ..., scene_snapshot: _Optional[_Union[_scene_version_pb2.SceneSnapshotResponse, _Mapping]] = ..., scene_branch: _Optional[_Union[_scene_version_pb2.SceneBranchResponse, _Mapping]] = ..., scene_diff: _Optional[_Union[_scene_version_pb2.SceneDiffResponse, _Mapping]] = ..., scene_verify: _Optional[_Union[_scene_version_pb2.SceneVerifyResponse, _Mapping]] = ..., scene_collect: _Optional[_Union[_scene_version_pb2.SceneCollectResponse, _Mapping]] = ..., volume_create: _Optional[_Union[_volume_pb2.VolumeCreateResponse, _Mapping]] = ..., volume_drop: _Optional[_Union[_volume_pb2.VolumeDropResponse, _Mapping]] = ..., volume_list: _Optional[_Union[_volume_pb2.VolumeListResponse, _Mapping]] = ..., volume_get: _Optional[_Union[_volume_pb2.VolumeGetResponse, _Mapping]] = ..., volume_integrate: _Optional[_Union[_volume_pb2.VolumeIntegrateResponse, _Mapping]] = ..., volume_cast_rays: _Optional[_Union[_volume_pb2.VolumeCastRaysResponse, _Mapping]] = ..., volume_extract: _Optional[_Union[_volume_pb2.VolumeExtractResponse, _Mapping]] = ..., volume_clear: _Optional[_Union[_volume_pb2.VolumeClearResponse, _Mapping]] = ..., volume_copy: _Optional[_Union[_volume_pb2.VolumeCopyResponse, _Mapping]] = ..., volume_decay: _Optional[_Union[_volume_pb2.VolumeDecayResponse, _Mapping]] = ..., volume_track_and_integrate: _Optional[_Union[_volume_pb2.VolumeTrackAndIntegrateResponse, _Mapping]] = ..., volume_track: _Optional[_Union[_volume_pb2.VolumeTrackResponse, _Mapping]] = ..., volume_integrate_points: _Optional[_Union[_volume_pb2.VolumeIntegratePointsResponse, _Mapping]] = ..., scene_distance: _Optional[_Union[_field_pb2.SceneDistanceResponse, _Mapping]] = ..., scene_collide: _Optional[_Union[_field_pb2.SceneCollideResponse, _Mapping]] = ..., scene_field: _Optional[_Union[_field_pb2.SceneFieldResponse, _Mapping]] = ..., scene_grid: _Optional[_Union[_grid_pb2.SceneGridResponse, _Mapping]] = ..., scene_frontiers: _Optional[_Union[_grid_pb2.SceneFrontiersResponse, _Mapping]] = ..., scene_decay: _Optional[_Union[_scene_upkeep_pb2.SceneDecayResponse, _Mapping]] = ..., scene_log_odds_at: _Optional[_Union[_scene_upkeep_pb2.SceneLogOddsAtResponse, _Mapping]] = ..., scene_render: _Optional[_Union[_render_pb2.SceneRenderResponse, _Mapping]] = ..., scene_import_mesh: _Optional[_Union[_mesh_pb2.SceneImportMeshResponse, _Mapping]] = ..., scene_watch: _Optional[_Union[_watch_pb2.SceneWatchResponse, _Mapping]] = ...) -> None: ...
+    def __init__(self, header: _Optional[_Union[ResponseHeader, _Mapping]] = ..., server_info: _Optional[_Union[_admin_pb2.ServerInfoResponse, _Mapping]] = ..., status: _Optional[_Union[_admin_pb2.StatusResponse, _Mapping]] = ..., self_test: _Optional[_Union[_admin_pb2.SelfTestResponse, _Mapping]] = ..., set_log_level: _Optional[_Union[_admin_pb2.SetLogLevelResponse, _Mapping]] = ..., backup: _Optional[_Union[_admin_pb2.BackupResponse, _Mapping]] = ..., token_issue: _Optional[_Union[_token_pb2.TokenIssueResponse, _Mapping]] = ..., why: _Optional[_Union[_why_pb2.WhyResponse, _Mapping]] = ..., backup_list: _Optional[_Union[_backup_pb2.BackupListResponse, _Mapping]] = ..., backup_drop: _Optional[_Union[_backup_pb2.BackupDropResponse, _Mapping]] = ..., voxelize: _Optional[_Union[_voxelize_pb2.VoxelizeResponse, _Mapping]] = ..., map_create: _Optional[_Union[_hashmap_pb2.MapCreateResponse, _Mapping]] = ..., map_drop: _Optional[_Union[_hashmap_pb2.MapDropResponse, _Mapping]] = ..., map_list: _Optional[_Union[_hashmap_pb2.MapListResponse, _Mapping]] = ..., map_get: _Optional[_Union[_hashmap_pb2.MapGetResponse, _Mapping]] = ..., map_insert: _Optional[_Union[_hashmap_pb2.MapInsertResponse, _Mapping]] = ..., map_find: _Optional[_Union[_hashmap_pb2.MapFindResponse, _Mapping]] = ..., map_erase: _Optional[_Union[_hashmap_pb2.MapEraseResponse, _Mapping]] = ..., map_update: _Optional[_Union[_hashmap_pb2.MapUpdateResponse, _Mapping]] = ..., map_export: _Optional[_Union[_hashmap_pb2.MapExportResponse, _Mapping]] = ..., map_save: _Optional[_Union[_hashmap_pb2.MapSaveResponse, _Mapping]] = ..., map_load: _Optional[_Union[_hashmap_pb2.MapLoadResponse, _Mapping]] = ..., network_load: _Optional[_Union[_network_pb2.NetworkLoadResponse, _Mapping]] = ..., network_unload: _Optional[_Union[_network_pb2.NetworkUnloadResponse, _Mapping]] = ..., network_list: _Optional[_Union[_network_pb2.NetworkListResponse, _Mapping]] = ..., network_get: _Optional[_Union[_network_pb2.NetworkGetResponse, _Mapping]] = ..., infer: _Optional[_Union[_network_pb2.InferResponse, _Mapping]] = ..., scene_create: _Optional[_Union[_scene_pb2.SceneCreateResponse, _Mapping]] = ..., scene_drop: _Optional[_Union[_scene_pb2.SceneDropResponse, _Mapping]] = ..., scene_list: _Optional[_Union[_scene_pb2.SceneListResponse, _Mapping]] = ..., scene_get: _Optional[_Union[_scene_pb2.SceneGetResponse, _Mapping]] = ..., scene_edit: _Optional[_Union[_scene_pb2.SceneEditResponse, _Mapping]] = ..., scene_integrate: _Optional[_Union[_scene_pb2.SceneIntegrateResponse, _Mapping]] = ..., scene_values: _Optional[_Union[_scene_pb2.SceneValuesResponse, _Mapping]] = ..., scene_cast_rays: _Optional[_Union[_scene_pb2.SceneCastRaysResponse, _Mapping]] = ..., scene_nearest: _Optional[_Union[_scene_pb2.SceneNearestResponse, _Mapping]] = ..., scene_overlap: _Optional[_Union[_scene_pb2.SceneOverlapResponse, _Mapping]] = ..., scene_export: _Optional[_Union[_scene_pb2.SceneExportResponse, _Mapping]] = ..., scene_log: _Optional[_Union[_scene_version_pb2.SceneLogResponse, _Mapping]] = ..., scene_undo: _Optional[_Union[_scene_version_pb2.SceneUndoResponse, _Mapping]] = ..., scene_redo: _Optional[_Union[_scene_version_pb2.SceneRedoResponse, _Mapping]] = ..., scene_snapshot: _Optional[_Union[_scene_version_pb2.SceneSnapshotResponse, _Mapping]] = ..., scene_branch: _Optional[_Union[_scene_version_pb2.SceneBranchResponse, _Mapping]] = ..., scene_diff: _Optional[_Union[_scene_version_pb2.SceneDiffResponse, _Mapping]] = ..., scene_verify: _Optional[_Union[_scene_version_pb2.SceneVerifyResponse, _Mapping]] = ..., scene_collect: _Optional[_Union[_scene_version_pb2.SceneCollectResponse, _Mapping]] = ..., volume_create: _Optional[_Union[_volume_pb2.VolumeCreateResponse, _Mapping]] = ..., volume_drop: _Optional[_Union[_volume_pb2.VolumeDropResponse, _Mapping]] = ..., volume_list: _Optional[_Union[_volume_pb2.VolumeListResponse, _Mapping]] = ..., volume_get: _Optional[_Union[_volume_pb2.VolumeGetResponse, _Mapping]] = ..., volume_integrate: _Optional[_Union[_volume_pb2.VolumeIntegrateResponse, _Mapping]] = ..., volume_cast_rays: _Optional[_Union[_volume_pb2.VolumeCastRaysResponse, _Mapping]] = ..., volume_extract: _Optional[_Union[_volume_pb2.VolumeExtractResponse, _Mapping]] = ..., volume_clear: _Optional[_Union[_volume_pb2.VolumeClearResponse, _Mapping]] = ..., volume_copy: _Optional[_Union[_volume_pb2.VolumeCopyResponse, _Mapping]] = ..., volume_decay: _Optional[_Union[_volume_pb2.VolumeDecayResponse, _Mapping]] = ..., volume_track_and_integrate: _Optional[_Union[_volume_pb2.VolumeTrackAndIntegrateResponse, _Mapping]] = ..., volume_track: _Optional[_Union[_volume_pb2.VolumeTrackResponse, _Mapping]] = ..., volume_distance: _Optional[_Union[_volume_pb2.VolumeDistanceResponse, _Mapping]] = ..., slac_optimize: _Optional[_Union[_slac_pb2.SlacOptimizeResponse, _Mapping]] = ..., slac_progress: _Optional[_Union[_slac_pb2.SlacProgressResponse, _Mapping]] = ..., slac_cancel: _Optional[_Union[_slac_pb2.SlacCancelResponse, _Mapping]] = ..., slac_apply: _Optional[_Union[_slac_pb2.SlacApplyResponse, _Mapping]] = ..., slac_deform_volume: _Optional[_Union[_slac_pb2.SlacDeformVolumeResponse, _Mapping]] = ..., volume_integrate_points: _Optional[_Union[_volume_pb2.VolumeIntegratePointsResponse, _Mapping]] = ..., volume_stamp: _Optional[_Union[_volume_pb2.VolumeStampResponse, _Mapping]] = ..., volume_import_scene: _Optional[_Union[_volume_pb2.VolumeImportSceneResponse, _Mapping]] = ..., volume_refine: _Optional[_Union[_refine_pb2.VolumeRefineResponse, _Mapping]] = ..., volume_refine_status: _Optional[_Union[_refine_pb2.VolumeRefineStatusResponse, _Mapping]] = ..., volume_refine_cancel: _Optional[_Union[_refine_pb2.VolumeRefineCancelResponse, _Mapping]] = ..., posegraph_create: _Optional[_Union[_posegraph_pb2.PosegraphCreateResponse, _Mapping]] = ..., posegraph_drop: _Optional[_Union[_posegraph_pb2.PosegraphDropResponse, _Mapping]] = ..., posegraph_list: _Optional[_Union[_posegraph_pb2.PosegraphListResponse, _Mapping]] = ..., posegraph_get: _Optional[_Union[_posegraph_pb2.PosegraphGetResponse, _Mapping]] = ..., posegraph_add: _Optional[_Union[_posegraph_pb2.PosegraphAddResponse, _Mapping]] = ..., posegraph_solve: _Optional[_Union[_posegraph_pb2.PosegraphSolveResponse, _Mapping]] = ..., posegraph_optimize: _Optional[_Union[_posegraph_pb2.PosegraphOptimizeResponse, _Mapping]] = ..., posegraph_read: _Optional[_Union[_posegraph_pb2.PosegraphReadResponse, _Mapping]] = ..., posegraph_add_keyframe: _Optional[_Union[_posegraph_pb2.PosegraphAddKeyframeResponse, _Mapping]] = ..., posegraph_relocalize: _Optional[_Union[_posegraph_pb2.PosegraphRelocalizeResponse, _Mapping]] = ..., odometry_create: _Optional[_Union[_odometry_pb2.OdometryCreateResponse, _Mapping]] = ..., odometry_drop: _Optional[_Union[_odometry_pb2.OdometryDropResponse, _Mapping]] = ..., odometry_list: _Optional[_Union[_odometry_pb2.OdometryListResponse, _Mapping]] = ..., odometry_get: _Optional[_Union[_odometry_pb2.OdometryGetResponse, _Mapping]] = ..., odometry_reset: _Optional[_Union[_odometry_pb2.OdometryResetResponse, _Mapping]] = ..., odometry_register: _Optional[_Union[_odometry_pb2.OdometryRegisterResponse, _Mapping]] = ..., scene_distance: _Optional[_Union[_field_pb2.SceneDistanceResponse, _Mapping]] = ..., scene_collide: _Optional[_Union[_field_pb2.SceneCollideResponse, _Mapping]] = ..., scene_field: _Optional[_Union[_field_pb2.SceneFieldResponse, _Mapping]] = ..., scene_grid: _Optional[_Union[_grid_pb2.SceneGridResponse, _Mapping]] = ..., scene_frontiers: _Optional[_Union[_grid_pb2.SceneFrontiersResponse, _Mapping]] = ..., scene_decay: _Optional[_Union[_scene_upkeep_pb2.SceneDecayResponse, _Mapping]] = ..., scene_log_odds_at: _Optional[_Union[_scene_upkeep_pb2.SceneLogOddsAtResponse, _Mapping]] = ..., scene_render: _Optional[_Union[_render_pb2.SceneRenderResponse, _Mapping]] = ..., scene_import_mesh: _Optional[_Union[_mesh_pb2.SceneImportMeshResponse, _Mapping]] = ..., scene_changed: _Optional[_Union[_history_pb2.SceneChangedResponse, _Mapping]] = ..., scene_watch: _Optional[_Union[_watch_pb2.SceneWatchResponse, _Mapping]] = ...) -> None: ...
 
 class ResponseHeader(_message.Message):
     __slots__ = ["arrays_dropped", "code", "field", "message", "queue_ms", "replayed", "request_id", "shared_bytes", "stages", "total_ms", "traceparent"]

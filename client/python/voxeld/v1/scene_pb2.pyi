@@ -2,6 +2,7 @@
 # ruff: noqa
 from voxeld.v1 import common_pb2 as _common_pb2
 from voxeld.v1 import network_pb2 as _network_pb2
+from voxeld.v1 import odometry_pb2 as _odometry_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -275,12 +276,14 @@ class SceneFilter(_message.Message):
     def __init__(self, ground: bool = ..., ground_distance_m: _Optional[float] = ..., ground_angle: _Optional[float] = ..., ground_z: _Optional[float] = ..., ground_z_tolerance_m: _Optional[float] = ..., min_hits: _Optional[int] = ..., no_speckles: bool = ...) -> None: ...
 
 class SceneGetRequest(_message.Message):
-    __slots__ = ["at", "name"]
+    __slots__ = ["at", "name", "uncounted"]
     AT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    UNCOUNTED_FIELD_NUMBER: _ClassVar[int]
     at: SceneAt
     name: str
-    def __init__(self, name: _Optional[str] = ..., at: _Optional[_Union[SceneAt, _Mapping]] = ...) -> None: ...
+    uncounted: bool
+    def __init__(self, name: _Optional[str] = ..., at: _Optional[_Union[SceneAt, _Mapping]] = ..., uncounted: bool = ...) -> None: ...
 
 class SceneGetResponse(_message.Message):
     __slots__ = ["scene"]
@@ -311,7 +314,7 @@ class SceneHeightfield(_message.Message):
     def __init__(self, heights: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., x: _Optional[float] = ..., y: _Optional[float] = ..., cell: _Optional[float] = ..., low_z: _Optional[float] = ...) -> None: ...
 
 class SceneInfo(_message.Message):
-    __slots__ = ["changed_ns", "created_ns", "digest", "durability", "generation", "live_node_bytes", "log_odds_bytes", "max_bytes", "n_bytes", "n_free", "n_nodes", "n_occupied", "n_pinned", "n_sharing", "n_snapshots", "name", "node_bytes", "oldest_version", "owner", "retention", "spec", "version"]
+    __slots__ = ["T_map_sensor", "changed_ns", "created_ns", "digest", "durability", "generation", "live_node_bytes", "log_odds_bytes", "max_bytes", "n_bytes", "n_free", "n_nodes", "n_occupied", "n_pinned", "n_sharing", "n_snapshots", "name", "node_bytes", "occupied_high", "occupied_low", "oldest_version", "owner", "retention", "sensor_ns", "spec", "version", "vote_bytes"]
     CHANGED_NS_FIELD_NUMBER: _ClassVar[int]
     CREATED_NS_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
@@ -329,11 +332,17 @@ class SceneInfo(_message.Message):
     N_PINNED_FIELD_NUMBER: _ClassVar[int]
     N_SHARING_FIELD_NUMBER: _ClassVar[int]
     N_SNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
+    OCCUPIED_HIGH_FIELD_NUMBER: _ClassVar[int]
+    OCCUPIED_LOW_FIELD_NUMBER: _ClassVar[int]
     OLDEST_VERSION_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     RETENTION_FIELD_NUMBER: _ClassVar[int]
+    SENSOR_NS_FIELD_NUMBER: _ClassVar[int]
     SPEC_FIELD_NUMBER: _ClassVar[int]
+    T_MAP_SENSOR_FIELD_NUMBER: _ClassVar[int]
+    T_map_sensor: _common_pb2.Pose
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    VOTE_BYTES_FIELD_NUMBER: _ClassVar[int]
     changed_ns: int
     created_ns: int
     digest: str
@@ -351,15 +360,19 @@ class SceneInfo(_message.Message):
     n_snapshots: int
     name: str
     node_bytes: int
+    occupied_high: _common_pb2.Vec3
+    occupied_low: _common_pb2.Vec3
     oldest_version: int
     owner: str
     retention: SceneRetention
+    sensor_ns: int
     spec: SceneSpec
     version: int
-    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[SceneSpec, _Mapping]] = ..., version: _Optional[int] = ..., generation: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., node_bytes: _Optional[int] = ..., n_nodes: _Optional[int] = ..., n_occupied: _Optional[int] = ..., n_free: _Optional[int] = ..., live_node_bytes: _Optional[int] = ..., digest: _Optional[str] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., changed_ns: _Optional[int] = ..., retention: _Optional[_Union[SceneRetention, _Mapping]] = ..., oldest_version: _Optional[int] = ..., n_snapshots: _Optional[int] = ..., n_sharing: _Optional[int] = ..., durability: _Optional[_Union[SceneDurability, _Mapping]] = ..., log_odds_bytes: _Optional[int] = ..., n_pinned: _Optional[int] = ...) -> None: ...
+    vote_bytes: int
+    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[SceneSpec, _Mapping]] = ..., version: _Optional[int] = ..., generation: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., node_bytes: _Optional[int] = ..., n_nodes: _Optional[int] = ..., n_occupied: _Optional[int] = ..., n_free: _Optional[int] = ..., live_node_bytes: _Optional[int] = ..., digest: _Optional[str] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., changed_ns: _Optional[int] = ..., retention: _Optional[_Union[SceneRetention, _Mapping]] = ..., oldest_version: _Optional[int] = ..., n_snapshots: _Optional[int] = ..., n_sharing: _Optional[int] = ..., durability: _Optional[_Union[SceneDurability, _Mapping]] = ..., log_odds_bytes: _Optional[int] = ..., n_pinned: _Optional[int] = ..., vote_bytes: _Optional[int] = ..., T_map_sensor: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., sensor_ns: _Optional[int] = ..., occupied_low: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., occupied_high: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ...) -> None: ...
 
 class SceneIntegrateRequest(_message.Message):
-    __slots__ = ["carve", "cloud", "expect_digest", "filter", "if_version", "label_to_material", "name", "network", "output", "rule"]
+    __slots__ = ["carve", "cloud", "expect_digest", "filter", "if_version", "label_to_material", "name", "network", "odometry", "output", "pose", "rule"]
     CARVE_FIELD_NUMBER: _ClassVar[int]
     CLOUD_FIELD_NUMBER: _ClassVar[int]
     EXPECT_DIGEST_FIELD_NUMBER: _ClassVar[int]
@@ -368,7 +381,9 @@ class SceneIntegrateRequest(_message.Message):
     LABEL_TO_MATERIAL_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     NETWORK_FIELD_NUMBER: _ClassVar[int]
+    ODOMETRY_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    POSE_FIELD_NUMBER: _ClassVar[int]
     RULE_FIELD_NUMBER: _ClassVar[int]
     carve: SceneCarve
     cloud: _common_pb2.Cloud
@@ -378,12 +393,14 @@ class SceneIntegrateRequest(_message.Message):
     label_to_material: _containers.RepeatedCompositeFieldContainer[SceneLabel]
     name: str
     network: str
+    odometry: str
     output: str
+    pose: _common_pb2.PoseSource
     rule: SceneMaterialRule
-    def __init__(self, name: _Optional[str] = ..., cloud: _Optional[_Union[_common_pb2.Cloud, _Mapping]] = ..., carve: _Optional[_Union[SceneCarve, _Mapping]] = ..., rule: _Optional[_Union[SceneMaterialRule, _Mapping]] = ..., if_version: _Optional[int] = ..., network: _Optional[str] = ..., label_to_material: _Optional[_Iterable[_Union[SceneLabel, _Mapping]]] = ..., expect_digest: _Optional[str] = ..., output: _Optional[str] = ..., filter: _Optional[_Union[SceneFilter, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., cloud: _Optional[_Union[_common_pb2.Cloud, _Mapping]] = ..., carve: _Optional[_Union[SceneCarve, _Mapping]] = ..., rule: _Optional[_Union[SceneMaterialRule, _Mapping]] = ..., if_version: _Optional[int] = ..., network: _Optional[str] = ..., label_to_material: _Optional[_Iterable[_Union[SceneLabel, _Mapping]]] = ..., expect_digest: _Optional[str] = ..., output: _Optional[str] = ..., filter: _Optional[_Union[SceneFilter, _Mapping]] = ..., pose: _Optional[_Union[_common_pb2.PoseSource, str]] = ..., odometry: _Optional[str] = ...) -> None: ...
 
 class SceneIntegrateResponse(_message.Message):
-    __slots__ = ["carve_ms", "change", "decode_ms", "digest", "edit_ms", "engine_ms", "frame_id", "n_beyond", "n_dropped", "n_ground", "n_hit_voxels", "n_non_finite", "n_outside", "n_passed_voxels", "n_points", "n_relabelled", "n_sparse", "n_used", "network", "stamp_ns"]
+    __slots__ = ["T_map_sensor", "carve_ms", "change", "decode_ms", "digest", "edit_ms", "engine_ms", "frame_id", "n_beyond", "n_dropped", "n_ground", "n_hit_voxels", "n_non_finite", "n_outside", "n_passed_voxels", "n_points", "n_relabelled", "n_sparse", "n_used", "network", "reason", "stamp_ns", "status"]
     CARVE_MS_FIELD_NUMBER: _ClassVar[int]
     CHANGE_FIELD_NUMBER: _ClassVar[int]
     DECODE_MS_FIELD_NUMBER: _ClassVar[int]
@@ -403,7 +420,11 @@ class SceneIntegrateResponse(_message.Message):
     N_RELABELLED_FIELD_NUMBER: _ClassVar[int]
     N_SPARSE_FIELD_NUMBER: _ClassVar[int]
     N_USED_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     STAMP_NS_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    T_MAP_SENSOR_FIELD_NUMBER: _ClassVar[int]
+    T_map_sensor: _common_pb2.Pose
     carve_ms: float
     change: SceneChange
     decode_ms: float
@@ -423,8 +444,10 @@ class SceneIntegrateResponse(_message.Message):
     n_sparse: int
     n_used: int
     network: _network_pb2.NetworkTimings
+    reason: _odometry_pb2.OdometryReason
     stamp_ns: int
-    def __init__(self, change: _Optional[_Union[SceneChange, _Mapping]] = ..., stamp_ns: _Optional[int] = ..., frame_id: _Optional[str] = ..., n_points: _Optional[int] = ..., n_used: _Optional[int] = ..., n_non_finite: _Optional[int] = ..., n_outside: _Optional[int] = ..., n_beyond: _Optional[int] = ..., n_hit_voxels: _Optional[int] = ..., n_passed_voxels: _Optional[int] = ..., decode_ms: _Optional[float] = ..., carve_ms: _Optional[float] = ..., edit_ms: _Optional[float] = ..., engine_ms: _Optional[float] = ..., n_dropped: _Optional[int] = ..., digest: _Optional[str] = ..., network: _Optional[_Union[_network_pb2.NetworkTimings, _Mapping]] = ..., n_relabelled: _Optional[int] = ..., n_ground: _Optional[int] = ..., n_sparse: _Optional[int] = ...) -> None: ...
+    status: _odometry_pb2.OdometryStatus
+    def __init__(self, change: _Optional[_Union[SceneChange, _Mapping]] = ..., stamp_ns: _Optional[int] = ..., frame_id: _Optional[str] = ..., n_points: _Optional[int] = ..., n_used: _Optional[int] = ..., n_non_finite: _Optional[int] = ..., n_outside: _Optional[int] = ..., n_beyond: _Optional[int] = ..., n_hit_voxels: _Optional[int] = ..., n_passed_voxels: _Optional[int] = ..., decode_ms: _Optional[float] = ..., carve_ms: _Optional[float] = ..., edit_ms: _Optional[float] = ..., engine_ms: _Optional[float] = ..., n_dropped: _Optional[int] = ..., digest: _Optional[str] = ..., network: _Optional[_Union[_network_pb2.NetworkTimings, _Mapping]] = ..., n_relabelled: _Optional[int] = ..., n_ground: _Optional[int] = ..., n_sparse: _Optional[int] = ..., status: _Optional[_Union[_odometry_pb2.OdometryStatus, str]] = ..., reason: _Optional[_Union[_odometry_pb2.OdometryReason, str]] = ..., T_map_sensor: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ...) -> None: ...
 
 class SceneLabel(_message.Message):
     __slots__ = ["label", "label_name", "material", "material_name"]
@@ -453,11 +476,12 @@ class SceneListResponse(_message.Message):
     def __init__(self, scenes: _Optional[_Iterable[_Union[SceneInfo, _Mapping]]] = ..., n_bytes: _Optional[int] = ..., limit_bytes: _Optional[int] = ...) -> None: ...
 
 class SceneLogOdds(_message.Message):
-    __slots__ = ["clamp_high", "clamp_low", "error", "hit", "miss", "occupied", "step"]
+    __slots__ = ["clamp_high", "clamp_low", "error", "hit", "label_votes", "miss", "occupied", "step"]
     CLAMP_HIGH_FIELD_NUMBER: _ClassVar[int]
     CLAMP_LOW_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     HIT_FIELD_NUMBER: _ClassVar[int]
+    LABEL_VOTES_FIELD_NUMBER: _ClassVar[int]
     MISS_FIELD_NUMBER: _ClassVar[int]
     OCCUPIED_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
@@ -465,10 +489,11 @@ class SceneLogOdds(_message.Message):
     clamp_low: float
     error: float
     hit: float
+    label_votes: int
     miss: float
     occupied: float
     step: float
-    def __init__(self, hit: _Optional[float] = ..., miss: _Optional[float] = ..., clamp_low: _Optional[float] = ..., clamp_high: _Optional[float] = ..., occupied: _Optional[float] = ..., step: _Optional[float] = ..., error: _Optional[float] = ...) -> None: ...
+    def __init__(self, hit: _Optional[float] = ..., miss: _Optional[float] = ..., clamp_low: _Optional[float] = ..., clamp_high: _Optional[float] = ..., occupied: _Optional[float] = ..., step: _Optional[float] = ..., error: _Optional[float] = ..., label_votes: _Optional[int] = ...) -> None: ...
 
 class SceneMaterial(_message.Message):
     __slots__ = ["name", "rgb"]

@@ -27,6 +27,7 @@ VOLUME_TRACK_HYBRID: VolumeTrackMethod
 VOLUME_TRACK_INTENSITY: VolumeTrackMethod
 VOLUME_TRACK_LOST: VolumeTrackStatus
 VOLUME_TRACK_MOVED_TOO_FAR: VolumeTrackReason
+VOLUME_TRACK_NOT_CONVERGED: VolumeTrackReason
 VOLUME_TRACK_NO_DEPTH: VolumeTrackReason
 VOLUME_TRACK_OK: VolumeTrackStatus
 VOLUME_TRACK_POINT_TO_PLANE: VolumeTrackMethod
@@ -34,6 +35,9 @@ VOLUME_TRACK_SINGULAR: VolumeTrackReason
 VOLUME_TRACK_SQUARES: VolumeTrackRobust
 VOLUME_TRACK_TOO_FEW_INLIERS: VolumeTrackReason
 VOLUME_TRACK_TUKEY: VolumeTrackRobust
+VOLUME_UNKNOWN_FREE: VolumeUnknown
+VOLUME_UNKNOWN_IGNORED: VolumeUnknown
+VOLUME_UNKNOWN_OCCUPIED: VolumeUnknown
 
 class VolumeBox(_message.Message):
     __slots__ = ["high", "low"]
@@ -174,7 +178,8 @@ class VolumeCopyResponse(_message.Message):
     def __init__(self, volume: _Optional[_Union[VolumeInfo, _Mapping]] = ...) -> None: ...
 
 class VolumeCreateRequest(_message.Message):
-    __slots__ = ["block", "colour", "compact", "durable", "fsync", "journal_max_bytes", "labels", "max_bytes", "max_weight", "name", "origin", "truncation_m", "ttl_s", "voxel_size_m", "when_full"]
+    __slots__ = ["albedo", "block", "colour", "compact", "durable", "fsync", "journal_max_bytes", "labels", "max_bytes", "max_weight", "name", "origin", "truncation_m", "ttl_s", "voxel_size_m", "when_full"]
+    ALBEDO_FIELD_NUMBER: _ClassVar[int]
     BLOCK_FIELD_NUMBER: _ClassVar[int]
     COLOUR_FIELD_NUMBER: _ClassVar[int]
     COMPACT_FIELD_NUMBER: _ClassVar[int]
@@ -190,6 +195,7 @@ class VolumeCreateRequest(_message.Message):
     TTL_S_FIELD_NUMBER: _ClassVar[int]
     VOXEL_SIZE_M_FIELD_NUMBER: _ClassVar[int]
     WHEN_FULL_FIELD_NUMBER: _ClassVar[int]
+    albedo: bool
     block: int
     colour: bool
     compact: bool
@@ -205,7 +211,7 @@ class VolumeCreateRequest(_message.Message):
     ttl_s: float
     voxel_size_m: float
     when_full: VolumeFull
-    def __init__(self, name: _Optional[str] = ..., voxel_size_m: _Optional[float] = ..., truncation_m: _Optional[float] = ..., block: _Optional[int] = ..., compact: bool = ..., colour: bool = ..., max_weight: _Optional[float] = ..., max_bytes: _Optional[int] = ..., ttl_s: _Optional[float] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., durable: bool = ..., fsync: _Optional[_Union[VolumeFsync, str]] = ..., journal_max_bytes: _Optional[int] = ..., when_full: _Optional[_Union[VolumeFull, str]] = ..., labels: bool = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., voxel_size_m: _Optional[float] = ..., truncation_m: _Optional[float] = ..., block: _Optional[int] = ..., compact: bool = ..., colour: bool = ..., max_weight: _Optional[float] = ..., max_bytes: _Optional[int] = ..., ttl_s: _Optional[float] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., durable: bool = ..., fsync: _Optional[_Union[VolumeFsync, str]] = ..., journal_max_bytes: _Optional[int] = ..., when_full: _Optional[_Union[VolumeFull, str]] = ..., labels: bool = ..., albedo: bool = ...) -> None: ...
 
 class VolumeCreateResponse(_message.Message):
     __slots__ = ["existed", "volume"]
@@ -243,6 +249,36 @@ class VolumeDecayResponse(_message.Message):
     stamp: int
     def __init__(self, n_removed: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ...) -> None: ...
 
+class VolumeDistanceRequest(_message.Message):
+    __slots__ = ["max_distance_m", "min_weight", "name", "points", "unknown"]
+    MAX_DISTANCE_M_FIELD_NUMBER: _ClassVar[int]
+    MIN_WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_FIELD_NUMBER: _ClassVar[int]
+    max_distance_m: float
+    min_weight: float
+    name: str
+    points: _common_pb2.Tensor
+    unknown: VolumeUnknown
+    def __init__(self, name: _Optional[str] = ..., points: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., max_distance_m: _Optional[float] = ..., unknown: _Optional[_Union[VolumeUnknown, str]] = ..., min_weight: _Optional[float] = ...) -> None: ...
+
+class VolumeDistanceResponse(_message.Message):
+    __slots__ = ["distances", "engine_ms", "gradients", "max_distance_m", "n_outside", "stamp"]
+    DISTANCES_FIELD_NUMBER: _ClassVar[int]
+    ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
+    GRADIENTS_FIELD_NUMBER: _ClassVar[int]
+    MAX_DISTANCE_M_FIELD_NUMBER: _ClassVar[int]
+    N_OUTSIDE_FIELD_NUMBER: _ClassVar[int]
+    STAMP_FIELD_NUMBER: _ClassVar[int]
+    distances: _common_pb2.Tensor
+    engine_ms: float
+    gradients: _common_pb2.Tensor
+    max_distance_m: float
+    n_outside: int
+    stamp: int
+    def __init__(self, distances: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., gradients: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., max_distance_m: _Optional[float] = ..., n_outside: _Optional[int] = ..., stamp: _Optional[int] = ..., engine_ms: _Optional[float] = ...) -> None: ...
+
 class VolumeDropRequest(_message.Message):
     __slots__ = ["missing_ok", "name"]
     MISSING_OK_FIELD_NUMBER: _ClassVar[int]
@@ -258,7 +294,8 @@ class VolumeDropResponse(_message.Message):
     def __init__(self, existed: bool = ...) -> None: ...
 
 class VolumeExtractRequest(_message.Message):
-    __slots__ = ["box", "first", "format", "limit", "min_weight", "name", "points", "since"]
+    __slots__ = ["albedo", "box", "first", "format", "limit", "min_weight", "name", "points", "since"]
+    ALBEDO_FIELD_NUMBER: _ClassVar[int]
     BOX_FIELD_NUMBER: _ClassVar[int]
     FIRST_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
@@ -267,6 +304,7 @@ class VolumeExtractRequest(_message.Message):
     NAME_FIELD_NUMBER: _ClassVar[int]
     POINTS_FIELD_NUMBER: _ClassVar[int]
     SINCE_FIELD_NUMBER: _ClassVar[int]
+    albedo: bool
     box: VolumeBox
     first: int
     format: VolumeFormat
@@ -275,7 +313,7 @@ class VolumeExtractRequest(_message.Message):
     name: str
     points: bool
     since: int
-    def __init__(self, name: _Optional[str] = ..., points: bool = ..., box: _Optional[_Union[VolumeBox, _Mapping]] = ..., since: _Optional[int] = ..., min_weight: _Optional[float] = ..., format: _Optional[_Union[VolumeFormat, str]] = ..., first: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., points: bool = ..., box: _Optional[_Union[VolumeBox, _Mapping]] = ..., since: _Optional[int] = ..., min_weight: _Optional[float] = ..., format: _Optional[_Union[VolumeFormat, str]] = ..., first: _Optional[int] = ..., limit: _Optional[int] = ..., albedo: bool = ...) -> None: ...
 
 class VolumeExtractResponse(_message.Message):
     __slots__ = ["blocks", "colours", "engine_ms", "is_whole", "labels", "n_blocks", "n_colours", "n_labels", "n_triangles", "n_vertices", "next", "normals", "ply", "stamp", "triangles", "vertices"]
@@ -325,8 +363,45 @@ class VolumeGetResponse(_message.Message):
     volume: VolumeInfo
     def __init__(self, volume: _Optional[_Union[VolumeInfo, _Mapping]] = ...) -> None: ...
 
+class VolumeImportSceneRequest(_message.Message):
+    __slots__ = ["box", "materials_as_labels", "name", "scene", "snapshot", "version", "weight"]
+    BOX_FIELD_NUMBER: _ClassVar[int]
+    MATERIALS_AS_LABELS_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SCENE_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    box: VolumeBox
+    materials_as_labels: bool
+    name: str
+    scene: str
+    snapshot: str
+    version: int
+    weight: float
+    def __init__(self, name: _Optional[str] = ..., scene: _Optional[str] = ..., box: _Optional[_Union[VolumeBox, _Mapping]] = ..., version: _Optional[int] = ..., snapshot: _Optional[str] = ..., weight: _Optional[float] = ..., materials_as_labels: bool = ...) -> None: ...
+
+class VolumeImportSceneResponse(_message.Message):
+    __slots__ = ["engine_ms", "n_blocks", "n_new", "n_touched", "n_voxels", "stamp", "version"]
+    ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
+    N_BLOCKS_FIELD_NUMBER: _ClassVar[int]
+    N_NEW_FIELD_NUMBER: _ClassVar[int]
+    N_TOUCHED_FIELD_NUMBER: _ClassVar[int]
+    N_VOXELS_FIELD_NUMBER: _ClassVar[int]
+    STAMP_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    engine_ms: float
+    n_blocks: int
+    n_new: int
+    n_touched: int
+    n_voxels: int
+    stamp: int
+    version: int
+    def __init__(self, n_touched: _Optional[int] = ..., n_new: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ..., n_voxels: _Optional[int] = ..., version: _Optional[int] = ..., engine_ms: _Optional[float] = ...) -> None: ...
+
 class VolumeInfo(_message.Message):
-    __slots__ = ["block", "colour", "compact", "created_ns", "durable", "fsync", "generation", "journal_max_bytes", "labels", "max_bytes", "max_weight", "n_blocks", "n_bytes", "n_images", "name", "origin", "owner", "stamp", "truncation_m", "ttl_left_s", "ttl_s", "unavailable", "voxel_size_m", "when_full"]
+    __slots__ = ["albedo", "block", "colour", "compact", "created_ns", "durable", "fsync", "generation", "journal_max_bytes", "labels", "max_bytes", "max_weight", "n_blocks", "n_bytes", "n_images", "name", "origin", "owner", "stamp", "truncation_m", "ttl_left_s", "ttl_s", "unavailable", "voxel_size_m", "when_full"]
+    ALBEDO_FIELD_NUMBER: _ClassVar[int]
     BLOCK_FIELD_NUMBER: _ClassVar[int]
     COLOUR_FIELD_NUMBER: _ClassVar[int]
     COMPACT_FIELD_NUMBER: _ClassVar[int]
@@ -351,6 +426,7 @@ class VolumeInfo(_message.Message):
     UNAVAILABLE_FIELD_NUMBER: _ClassVar[int]
     VOXEL_SIZE_M_FIELD_NUMBER: _ClassVar[int]
     WHEN_FULL_FIELD_NUMBER: _ClassVar[int]
+    albedo: bool
     block: int
     colour: bool
     compact: bool
@@ -375,10 +451,10 @@ class VolumeInfo(_message.Message):
     unavailable: bool
     voxel_size_m: float
     when_full: VolumeFull
-    def __init__(self, name: _Optional[str] = ..., voxel_size_m: _Optional[float] = ..., truncation_m: _Optional[float] = ..., block: _Optional[int] = ..., compact: bool = ..., colour: bool = ..., max_weight: _Optional[float] = ..., n_blocks: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., n_images: _Optional[int] = ..., stamp: _Optional[int] = ..., generation: _Optional[int] = ..., ttl_s: _Optional[float] = ..., ttl_left_s: _Optional[float] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., durable: bool = ..., fsync: _Optional[_Union[VolumeFsync, str]] = ..., journal_max_bytes: _Optional[int] = ..., unavailable: bool = ..., when_full: _Optional[_Union[VolumeFull, str]] = ..., labels: bool = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., voxel_size_m: _Optional[float] = ..., truncation_m: _Optional[float] = ..., block: _Optional[int] = ..., compact: bool = ..., colour: bool = ..., max_weight: _Optional[float] = ..., n_blocks: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., n_images: _Optional[int] = ..., stamp: _Optional[int] = ..., generation: _Optional[int] = ..., ttl_s: _Optional[float] = ..., ttl_left_s: _Optional[float] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., durable: bool = ..., fsync: _Optional[_Union[VolumeFsync, str]] = ..., journal_max_bytes: _Optional[int] = ..., unavailable: bool = ..., when_full: _Optional[_Union[VolumeFull, str]] = ..., labels: bool = ..., albedo: bool = ...) -> None: ...
 
 class VolumeIntegratePointsRequest(_message.Message):
-    __slots__ = ["T_map_sensor_end", "by_angle", "carve_m", "cloud", "image_time", "inverse_square", "label_field", "labels", "lidar", "name", "range_max_m", "range_min_m", "time_begin", "time_end", "time_field", "weight"]
+    __slots__ = ["T_map_sensor_end", "by_angle", "carve_m", "cloud", "image_time", "inverse_square", "label_field", "labels", "lidar", "name", "odometry", "pose", "range_max_m", "range_min_m", "time_begin", "time_end", "time_field", "weight"]
     BY_ANGLE_FIELD_NUMBER: _ClassVar[int]
     CARVE_M_FIELD_NUMBER: _ClassVar[int]
     CLOUD_FIELD_NUMBER: _ClassVar[int]
@@ -388,6 +464,8 @@ class VolumeIntegratePointsRequest(_message.Message):
     LABEL_FIELD_FIELD_NUMBER: _ClassVar[int]
     LIDAR_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    ODOMETRY_FIELD_NUMBER: _ClassVar[int]
+    POSE_FIELD_NUMBER: _ClassVar[int]
     RANGE_MAX_M_FIELD_NUMBER: _ClassVar[int]
     RANGE_MIN_M_FIELD_NUMBER: _ClassVar[int]
     TIME_BEGIN_FIELD_NUMBER: _ClassVar[int]
@@ -405,16 +483,18 @@ class VolumeIntegratePointsRequest(_message.Message):
     labels: bytes
     lidar: VolumeLidar
     name: str
+    odometry: str
+    pose: _common_pb2.PoseSource
     range_max_m: float
     range_min_m: float
     time_begin: float
     time_end: float
     time_field: str
     weight: float
-    def __init__(self, name: _Optional[str] = ..., cloud: _Optional[_Union[_common_pb2.Cloud, _Mapping]] = ..., T_map_sensor_end: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., time_field: _Optional[str] = ..., time_begin: _Optional[float] = ..., time_end: _Optional[float] = ..., lidar: _Optional[_Union[VolumeLidar, _Mapping]] = ..., image_time: _Optional[float] = ..., range_min_m: _Optional[float] = ..., range_max_m: _Optional[float] = ..., carve_m: _Optional[float] = ..., weight: _Optional[float] = ..., inverse_square: bool = ..., by_angle: bool = ..., label_field: _Optional[str] = ..., labels: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., cloud: _Optional[_Union[_common_pb2.Cloud, _Mapping]] = ..., T_map_sensor_end: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., time_field: _Optional[str] = ..., time_begin: _Optional[float] = ..., time_end: _Optional[float] = ..., lidar: _Optional[_Union[VolumeLidar, _Mapping]] = ..., image_time: _Optional[float] = ..., range_min_m: _Optional[float] = ..., range_max_m: _Optional[float] = ..., carve_m: _Optional[float] = ..., weight: _Optional[float] = ..., inverse_square: bool = ..., by_angle: bool = ..., label_field: _Optional[str] = ..., labels: _Optional[bytes] = ..., pose: _Optional[_Union[_common_pb2.PoseSource, str]] = ..., odometry: _Optional[str] = ...) -> None: ...
 
 class VolumeIntegratePointsResponse(_message.Message):
-    __slots__ = ["engine_ms", "n_beyond", "n_blocks", "n_carved", "n_dropped", "n_new", "n_points", "n_touched", "n_used", "stamp"]
+    __slots__ = ["T_map_sensor", "engine_ms", "n_beyond", "n_blocks", "n_carved", "n_dropped", "n_new", "n_points", "n_touched", "n_used", "reason", "stamp", "status"]
     ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
     N_BEYOND_FIELD_NUMBER: _ClassVar[int]
     N_BLOCKS_FIELD_NUMBER: _ClassVar[int]
@@ -424,7 +504,11 @@ class VolumeIntegratePointsResponse(_message.Message):
     N_POINTS_FIELD_NUMBER: _ClassVar[int]
     N_TOUCHED_FIELD_NUMBER: _ClassVar[int]
     N_USED_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     STAMP_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    T_MAP_SENSOR_FIELD_NUMBER: _ClassVar[int]
+    T_map_sensor: _common_pb2.Pose
     engine_ms: float
     n_beyond: int
     n_blocks: int
@@ -434,16 +518,19 @@ class VolumeIntegratePointsResponse(_message.Message):
     n_points: int
     n_touched: int
     n_used: int
+    reason: VolumeTrackReason
     stamp: int
-    def __init__(self, n_points: _Optional[int] = ..., n_used: _Optional[int] = ..., n_beyond: _Optional[int] = ..., n_dropped: _Optional[int] = ..., n_touched: _Optional[int] = ..., n_new: _Optional[int] = ..., n_carved: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ..., engine_ms: _Optional[float] = ...) -> None: ...
+    status: VolumeTrackStatus
+    def __init__(self, n_points: _Optional[int] = ..., n_used: _Optional[int] = ..., n_beyond: _Optional[int] = ..., n_dropped: _Optional[int] = ..., n_touched: _Optional[int] = ..., n_new: _Optional[int] = ..., n_carved: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ..., engine_ms: _Optional[float] = ..., status: _Optional[_Union[VolumeTrackStatus, str]] = ..., reason: _Optional[_Union[VolumeTrackReason, str]] = ..., T_map_sensor: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ...) -> None: ...
 
 class VolumeIntegrateRequest(_message.Message):
-    __slots__ = ["T_depth_colour", "T_map_camera", "camera", "carve_m", "colour", "colour_camera", "colour_type", "depth", "depth_max_m", "depth_min_m", "depth_scale", "depth_type", "inverse_square", "labels", "name", "weight"]
+    __slots__ = ["T_depth_colour", "T_grid_camera", "T_map_camera", "camera", "carve_m", "colour", "colour_camera", "colour_type", "deform", "depth", "depth_max_m", "depth_min_m", "depth_scale", "depth_type", "inverse_square", "labels", "name", "pose", "weight"]
     CAMERA_FIELD_NUMBER: _ClassVar[int]
     CARVE_M_FIELD_NUMBER: _ClassVar[int]
     COLOUR_CAMERA_FIELD_NUMBER: _ClassVar[int]
     COLOUR_FIELD_NUMBER: _ClassVar[int]
     COLOUR_TYPE_FIELD_NUMBER: _ClassVar[int]
+    DEFORM_FIELD_NUMBER: _ClassVar[int]
     DEPTH_FIELD_NUMBER: _ClassVar[int]
     DEPTH_MAX_M_FIELD_NUMBER: _ClassVar[int]
     DEPTH_MIN_M_FIELD_NUMBER: _ClassVar[int]
@@ -452,9 +539,12 @@ class VolumeIntegrateRequest(_message.Message):
     INVERSE_SQUARE_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    POSE_FIELD_NUMBER: _ClassVar[int]
     T_DEPTH_COLOUR_FIELD_NUMBER: _ClassVar[int]
+    T_GRID_CAMERA_FIELD_NUMBER: _ClassVar[int]
     T_MAP_CAMERA_FIELD_NUMBER: _ClassVar[int]
     T_depth_colour: _common_pb2.Pose
+    T_grid_camera: _common_pb2.Pose
     T_map_camera: _common_pb2.Pose
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     camera: VolumeCamera
@@ -462,6 +552,7 @@ class VolumeIntegrateRequest(_message.Message):
     colour: bytes
     colour_camera: VolumeCamera
     colour_type: VolumeColour
+    deform: str
     depth: bytes
     depth_max_m: float
     depth_min_m: float
@@ -470,24 +561,31 @@ class VolumeIntegrateRequest(_message.Message):
     inverse_square: bool
     labels: bytes
     name: str
+    pose: _common_pb2.PoseSource
     weight: float
-    def __init__(self, name: _Optional[str] = ..., camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., depth: _Optional[bytes] = ..., depth_type: _Optional[_Union[VolumeDepth, str]] = ..., depth_scale: _Optional[float] = ..., colour: _Optional[bytes] = ..., colour_type: _Optional[_Union[VolumeColour, str]] = ..., T_map_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., depth_min_m: _Optional[float] = ..., depth_max_m: _Optional[float] = ..., weight: _Optional[float] = ..., inverse_square: bool = ..., colour_camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., T_depth_colour: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., carve_m: _Optional[float] = ..., labels: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., depth: _Optional[bytes] = ..., depth_type: _Optional[_Union[VolumeDepth, str]] = ..., depth_scale: _Optional[float] = ..., colour: _Optional[bytes] = ..., colour_type: _Optional[_Union[VolumeColour, str]] = ..., T_map_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., depth_min_m: _Optional[float] = ..., depth_max_m: _Optional[float] = ..., weight: _Optional[float] = ..., inverse_square: bool = ..., colour_camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., T_depth_colour: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., carve_m: _Optional[float] = ..., labels: _Optional[bytes] = ..., pose: _Optional[_Union[_common_pb2.PoseSource, str]] = ..., deform: _Optional[str] = ..., T_grid_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ...) -> None: ...
 
 class VolumeIntegrateResponse(_message.Message):
-    __slots__ = ["engine_ms", "n_blocks", "n_carved", "n_new", "n_touched", "stamp"]
+    __slots__ = ["T_map_camera", "engine_ms", "n_blocks", "n_carved", "n_new", "n_touched", "reason", "stamp", "status"]
     ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
     N_BLOCKS_FIELD_NUMBER: _ClassVar[int]
     N_CARVED_FIELD_NUMBER: _ClassVar[int]
     N_NEW_FIELD_NUMBER: _ClassVar[int]
     N_TOUCHED_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     STAMP_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    T_MAP_CAMERA_FIELD_NUMBER: _ClassVar[int]
+    T_map_camera: _common_pb2.Pose
     engine_ms: float
     n_blocks: int
     n_carved: int
     n_new: int
     n_touched: int
+    reason: VolumeTrackReason
     stamp: int
-    def __init__(self, n_touched: _Optional[int] = ..., n_new: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ..., engine_ms: _Optional[float] = ..., n_carved: _Optional[int] = ...) -> None: ...
+    status: VolumeTrackStatus
+    def __init__(self, n_touched: _Optional[int] = ..., n_new: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ..., engine_ms: _Optional[float] = ..., n_carved: _Optional[int] = ..., status: _Optional[_Union[VolumeTrackStatus, str]] = ..., reason: _Optional[_Union[VolumeTrackReason, str]] = ..., T_map_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ...) -> None: ...
 
 class VolumeLidar(_message.Message):
     __slots__ = ["azimuth_begin_deg", "azimuth_span_deg", "bottom_deg", "columns", "elevations_deg", "rows", "top_deg"]
@@ -520,6 +618,46 @@ class VolumeListResponse(_message.Message):
     n_bytes: int
     volumes: _containers.RepeatedCompositeFieldContainer[VolumeInfo]
     def __init__(self, volumes: _Optional[_Iterable[_Union[VolumeInfo, _Mapping]]] = ..., n_bytes: _Optional[int] = ..., limit_bytes: _Optional[int] = ...) -> None: ...
+
+class VolumeStampRequest(_message.Message):
+    __slots__ = ["box", "if_version", "labels_as_materials", "material", "min_weight", "name", "scene", "thin"]
+    BOX_FIELD_NUMBER: _ClassVar[int]
+    IF_VERSION_FIELD_NUMBER: _ClassVar[int]
+    LABELS_AS_MATERIALS_FIELD_NUMBER: _ClassVar[int]
+    MATERIAL_FIELD_NUMBER: _ClassVar[int]
+    MIN_WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SCENE_FIELD_NUMBER: _ClassVar[int]
+    THIN_FIELD_NUMBER: _ClassVar[int]
+    box: VolumeBox
+    if_version: int
+    labels_as_materials: bool
+    material: int
+    min_weight: float
+    name: str
+    scene: str
+    thin: bool
+    def __init__(self, name: _Optional[str] = ..., scene: _Optional[str] = ..., box: _Optional[_Union[VolumeBox, _Mapping]] = ..., min_weight: _Optional[float] = ..., material: _Optional[int] = ..., labels_as_materials: bool = ..., thin: bool = ..., if_version: _Optional[int] = ...) -> None: ...
+
+class VolumeStampResponse(_message.Message):
+    __slots__ = ["engine_ms", "n_added", "n_changed", "n_new_nodes", "n_outside", "n_triangles", "n_voxels", "version"]
+    ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
+    N_ADDED_FIELD_NUMBER: _ClassVar[int]
+    N_CHANGED_FIELD_NUMBER: _ClassVar[int]
+    N_NEW_NODES_FIELD_NUMBER: _ClassVar[int]
+    N_OUTSIDE_FIELD_NUMBER: _ClassVar[int]
+    N_TRIANGLES_FIELD_NUMBER: _ClassVar[int]
+    N_VOXELS_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    engine_ms: float
+    n_added: int
+    n_changed: int
+    n_new_nodes: int
+    n_outside: int
+    n_triangles: int
+    n_voxels: int
+    version: int
+    def __init__(self, version: _Optional[int] = ..., n_added: _Optional[int] = ..., n_changed: _Optional[int] = ..., n_new_nodes: _Optional[int] = ..., n_voxels: _Optional[int] = ..., n_triangles: _Optional[int] = ..., n_outside: _Optional[int] = ..., engine_ms: _Optional[float] = ...) -> None: ...
 
 class VolumeTrackAndIntegrateRequest(_message.Message):
     __slots__ = ["T_depth_colour", "T_map_camera", "camera", "colour", "colour_camera", "colour_type", "depth", "depth_max_m", "depth_min_m", "depth_scale", "depth_type", "intensity_m", "intensity_scale", "inverse_square", "iterations", "levels", "max_distance_m", "max_pixels", "max_rotation_deg", "max_translation_m", "method", "min_agreement", "min_constraint", "min_fitness", "min_weight", "name", "no_filter", "predict_colours", "predict_depth", "predict_normals", "reset", "robust", "robust_scale_m", "weight"]
@@ -736,6 +874,9 @@ class VolumeColour(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []
 
 class VolumeFormat(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
+
+class VolumeUnknown(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []
 
 class VolumeTrackMethod(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):

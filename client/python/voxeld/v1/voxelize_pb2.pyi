@@ -8,6 +8,7 @@ from google.protobuf import message as _message
 from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+DOUBLE: VoxelRule
 FIRST_POINT: VoxelOrder
 MINKOWSKI: VoxelRule
 MORTON: VoxelOrder
@@ -111,7 +112,7 @@ class VoxelizeRequest(_message.Message):
     def __init__(self, clouds: _Optional[_Iterable[_Union[_common_pb2.Cloud, _Mapping]]] = ..., size: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., range: _Optional[_Union[Range, _Mapping]] = ..., rule: _Optional[_Union[VoxelRule, str]] = ..., order: _Optional[_Union[VoxelOrder, str]] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., features: _Optional[_Iterable[str]] = ..., reduce: _Optional[_Iterable[_Union[Reduce, str]]] = ..., no_features: bool = ..., outputs: _Optional[_Iterable[_Union[VoxelOutput, str]]] = ..., max_points: _Optional[int] = ..., max_voxels: _Optional[int] = ..., merge: _Optional[_Union[VoxelizeMerge, _Mapping]] = ...) -> None: ...
 
 class VoxelizeResponse(_message.Message):
-    __slots__ = ["axes", "coords", "counts", "engine_ms", "features", "first", "first_index", "grid", "inverse", "items", "low", "max", "mean", "merged", "min", "n_voxels", "origin", "points", "rule", "size", "sum"]
+    __slots__ = ["axes", "coords", "counts", "engine_ms", "features", "first", "first_index", "frame", "grid", "inverse", "items", "low", "max", "mean", "merged", "min", "n_voxels", "origin", "points", "rule", "size", "sum"]
     AXES_FIELD_NUMBER: _ClassVar[int]
     COORDS_FIELD_NUMBER: _ClassVar[int]
     COUNTS_FIELD_NUMBER: _ClassVar[int]
@@ -119,6 +120,7 @@ class VoxelizeResponse(_message.Message):
     FEATURES_FIELD_NUMBER: _ClassVar[int]
     FIRST_FIELD_NUMBER: _ClassVar[int]
     FIRST_INDEX_FIELD_NUMBER: _ClassVar[int]
+    FRAME_FIELD_NUMBER: _ClassVar[int]
     GRID_FIELD_NUMBER: _ClassVar[int]
     INVERSE_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
@@ -140,6 +142,7 @@ class VoxelizeResponse(_message.Message):
     features: _containers.RepeatedScalarFieldContainer[str]
     first: _common_pb2.Tensor
     first_index: _common_pb2.Tensor
+    frame: str
     grid: _containers.RepeatedScalarFieldContainer[int]
     inverse: _common_pb2.Tensor
     items: _containers.RepeatedCompositeFieldContainer[VoxelizeItem]
@@ -154,7 +157,7 @@ class VoxelizeResponse(_message.Message):
     rule: VoxelRule
     size: _common_pb2.Vec3
     sum: _common_pb2.Tensor
-    def __init__(self, n_voxels: _Optional[int] = ..., items: _Optional[_Iterable[_Union[VoxelizeItem, _Mapping]]] = ..., coords: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., counts: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., inverse: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., mean: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., sum: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., min: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., max: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., first: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., points: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., first_index: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., features: _Optional[_Iterable[str]] = ..., size: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., low: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., rule: _Optional[_Union[VoxelRule, str]] = ..., axes: _Optional[str] = ..., grid: _Optional[_Iterable[int]] = ..., engine_ms: _Optional[float] = ..., merged: _Optional[_Union[VoxelizeMerged, _Mapping]] = ...) -> None: ...
+    def __init__(self, n_voxels: _Optional[int] = ..., items: _Optional[_Iterable[_Union[VoxelizeItem, _Mapping]]] = ..., coords: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., counts: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., inverse: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., mean: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., sum: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., min: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., max: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., first: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., points: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., first_index: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., features: _Optional[_Iterable[str]] = ..., size: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., low: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., rule: _Optional[_Union[VoxelRule, str]] = ..., axes: _Optional[str] = ..., grid: _Optional[_Iterable[int]] = ..., engine_ms: _Optional[float] = ..., merged: _Optional[_Union[VoxelizeMerged, _Mapping]] = ..., frame: _Optional[str] = ...) -> None: ...
 
 class VoxelRule(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []

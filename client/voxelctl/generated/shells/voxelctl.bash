@@ -8,7 +8,7 @@ _voxelctl()
     for ((i = 1; i < COMP_CWORD; i++)); do
         longer=${path:+$path }${COMP_WORDS[i]}
         case "$longer" in
-        "backup" | "bench" | "convert" | "infer" | "info" | "log-level" | "map" | "map create" | "map drop" | "map erase" | "map export" | "map find" | "map info" | "map insert" | "map list" | "map load" | "map merge" | "map save" | "map update" | "net" | "net check" | "net info" | "net init" | "net list" | "net load" | "net unload" | "scene" | "scene branch" | "scene collect" | "scene collide" | "scene costmap" | "scene create" | "scene decay" | "scene diff" | "scene distance" | "scene drop" | "scene edit" | "scene export" | "scene frontiers" | "scene import" | "scene info" | "scene integrate" | "scene list" | "scene log" | "scene query" | "scene redo" | "scene render" | "scene repair" | "scene show" | "scene snapshot" | "scene undo" | "scene verify" | "self-test" | "status" | "token" | "token issue" | "volume" | "volume clear" | "volume copy" | "volume create" | "volume decay" | "volume drop" | "volume extract" | "volume info" | "volume integrate" | "volume list" | "volume render" | "volume run" | "volume scan" | "voxelize" | "watch" | "why") path=$longer ;;
+        "backup" | "bench" | "convert" | "demo" | "infer" | "info" | "log-level" | "map" | "map create" | "map drop" | "map erase" | "map export" | "map find" | "map info" | "map insert" | "map list" | "map load" | "map merge" | "map save" | "map update" | "net" | "net check" | "net info" | "net init" | "net list" | "net load" | "net unload" | "odometry" | "odometry create" | "odometry drop" | "odometry info" | "odometry list" | "odometry register" | "odometry reset" | "odometry run" | "posegraph" | "posegraph create" | "posegraph drop" | "posegraph info" | "posegraph keyframe" | "posegraph list" | "posegraph load" | "posegraph optimize" | "posegraph relocalize" | "posegraph save" | "refine" | "refine cancel" | "refine progress" | "refine run" | "scene" | "scene branch" | "scene collect" | "scene collide" | "scene costmap" | "scene create" | "scene decay" | "scene diff" | "scene distance" | "scene drop" | "scene edit" | "scene export" | "scene frontiers" | "scene import" | "scene info" | "scene integrate" | "scene list" | "scene log" | "scene query" | "scene redo" | "scene render" | "scene repair" | "scene show" | "scene snapshot" | "scene undo" | "scene verify" | "self-test" | "slac" | "slac apply" | "slac cancel" | "slac optimize" | "slac progress" | "slac volume" | "status" | "token" | "token issue" | "top" | "volume" | "volume clear" | "volume copy" | "volume create" | "volume decay" | "volume drop" | "volume extract" | "volume import" | "volume info" | "volume integrate" | "volume list" | "volume render" | "volume run" | "volume scan" | "volume stamp" | "voxelize" | "watch" | "why") path=$longer ;;
         esac
     done
     case "$path $prev" in
@@ -16,6 +16,11 @@ _voxelctl()
     "map create --durable") words="always everysec off" ;;
     "map find --neighbours") words="6 8 27" ;;
     "map update --combine") words="set add min max" ;;
+    "odometry create --method") words="plane point" ;;
+    "odometry run --method") words="plane point" ;;
+    "posegraph create --durable") words="always everysec off" ;;
+    "posegraph load --durable") words="always everysec off" ;;
+    "refine run --durable") words="always everysec off" ;;
     "volume create --block") words="8 16" ;;
     "volume create --durable") words="always everysec off" ;;
     "volume create --when-full") words="unspecified refuse forget_farthest" ;;
@@ -26,10 +31,11 @@ _voxelctl()
     esac
     if [ -z "$words" ] && { [[ $prev != --* ]] || [[ $cur == -* ]]; }; then
         case "$path" in
-    "") words="backup bench convert infer info log-level map net scene self-test status token volume voxelize watch why --ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "") words="backup bench convert demo infer info log-level map net odometry posegraph refine scene self-test slac status token top volume voxelize watch why --ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "backup") words="--ca-file --cert-file --drop --help --json --key-file --list --timeout --timeout-ms --token-file --url --version" ;;
     "bench") words="--allow-remote --arrivals --ca-file --cert-file --check --cloud --concurrency --count --csv --duration --format --help --json --key-file --mix --points --rate --scene --shared --size --stages --timeout --timeout-ms --token-file --url --version --warmup" ;;
-    "convert") words="--ca-file --cert-file --format --help --json --key-file --out-format --timeout --timeout-ms --token-file --url --version" ;;
+    "convert") words="--add --ca-file --cert-file --format --help --json --key-file --out-format --timeout --timeout-ms --token-file --url --version" ;;
+    "demo") words="--ca-file --cert-file --help --json --keep --key-file --out --scene --timeout --timeout-ms --token-file --url --version" ;;
     "infer") words="--ca-file --cert-file --digest --format --half --help --json --key-file --out --output --timeout --timeout-ms --token-file --url --version" ;;
     "info") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "log-level") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
@@ -53,12 +59,34 @@ _voxelctl()
     "net list") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
     "net load") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
     "net unload") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
+    "odometry") words="create drop info list register reset run" ;;
+    "odometry create") words="--ca-file --cert-file --help --initial --json --key-file --max-points --max-range --max-translation --method --min-fitness --min-range --size --timeout --timeout-ms --token-file --ttl --url --version" ;;
+    "odometry drop") words="--ca-file --cert-file --help --json --key-file --missing-ok --timeout --timeout-ms --token-file --url --version" ;;
+    "odometry info") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "odometry list") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "odometry register") words="--ca-file --cert-file --deskew --format --help --json --key-file --prior --timeout --timeout-ms --token-file --url --version" ;;
+    "odometry reset") words="--ca-file --cert-file --help --initial --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "odometry run") words="--ca-file --cert-file --deskew --format --help --initial --json --key-file --max-points --max-range --max-translation --method --min-fitness --min-range --name --period --poses --poses-out --retry --size --timeout --timeout-ms --token-file --trajectory --url --version" ;;
+    "posegraph") words="create drop info keyframe list load optimize relocalize save" ;;
+    "posegraph create") words="--ca-file --cert-file --durable --help --journal-max-bytes --json --key-file --max-bytes --timeout --timeout-ms --token-file --url --version" ;;
+    "posegraph drop") words="--ca-file --cert-file --help --json --key-file --missing-ok --timeout --timeout-ms --token-file --url --version" ;;
+    "posegraph info") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "posegraph keyframe") words="--ca-file --cert-file --format --help --id --json --key-file --network --pose --timeout --timeout-ms --token-file --url --version" ;;
+    "posegraph list") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "posegraph load") words="--ca-file --cert-file --durable --help --json --key-file --robust --timeout --timeout-ms --token-file --url --version" ;;
+    "posegraph optimize") words="--ca-file --cert-file --help --json --key-file --max-iterations --timeout --timeout-ms --token-file --tolerance --url --version" ;;
+    "posegraph relocalize") words="--ca-file --candidates --cell --cert-file --format --help --json --key-file --min-fitness --network --skip-recent --timeout --timeout-ms --token-file --url --version" ;;
+    "posegraph save") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "refine") words="cancel progress run" ;;
+    "refine cancel") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "refine progress") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "refine run") words="--band --ca-file --cert-file --chroma --depth-max --durable --every --help --init --into --intrinsics --iterations --journal-max-bytes --json --keep-albedo --keep-distances --keep-poses --key-file --light --max-unknowns --min-weight --poses --refine-intrinsics --rounds --smooth --subvolume --timeout --timeout-ms --token-file --upsample --url --version" ;;
     "scene") words="branch collect collide costmap create decay diff distance drop edit export frontiers import info integrate list log query redo render repair show snapshot undo verify" ;;
     "scene branch") words="--at --ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "scene collect") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "scene collide") words="--ca-file --cert-file --help --json --key-file --max-range --timeout --timeout-ms --token-file --url --version" ;;
     "scene costmap") words="--box --ca-file --cert-file --cost-scaling --help --in-voxels --inflation --json --key-file --kind --robot-radius --timeout --timeout-ms --token-file --unknown --url --version --z" ;;
-    "scene create") words="--ca-file --cert-file --depth --durable --frame --fusion --help --journal-max-bytes --json --keep --keep-seconds --key-file --log-odds --material-bits --max-bytes --origin --palette --size --timeout --timeout-ms --token-file --track-free --url --version" ;;
+    "scene create") words="--ca-file --cert-file --depth --durable --frame --fusion --help --journal-max-bytes --json --keep --keep-seconds --key-file --label-votes --log-odds --material-bits --max-bytes --origin --palette --size --timeout --timeout-ms --token-file --track-free --url --version" ;;
     "scene decay") words="--box --ca-file --cert-file --elapsed --factor --half-life --help --if-version --in-voxels --json --keep-ball --key-file --step --timeout --timeout-ms --token-file --until --url --version" ;;
     "scene diff") words="--box --ca-file --cert-file --from --help --in-voxels --json --key-file --level --out --timeout --timeout-ms --to --to-scene --token-file --url --version" ;;
     "scene distance") words="--ca-file --cert-file --help --json --key-file --max-range --out --timeout --timeout-ms --token-file --url --version" ;;
@@ -68,34 +96,43 @@ _voxelctl()
     "scene frontiers") words="--box --ca-file --cert-file --help --in-space --in-voxels --json --key-file --min-cells --out --timeout --timeout-ms --token-file --url --version --z" ;;
     "scene import") words="--ca-file --cert-file --help --in-voxels --json --key-file --material --offset --rule --scale --scene --timeout --timeout-ms --token-file --url --version" ;;
     "scene info") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
-    "scene integrate") words="--ca-file --cert-file --depth --discretize --durable --erase --expect-digest --field --format --frame --fusion --ground --help --journal-max-bytes --json --keep --keep-seconds --key-file --labels --log-odds --material --material-bits --max-bytes --max-range --min-hits --network --no-carve --no-speckles --origin --output --palette --poses --range --retry --rule --scene --size --timeout --timeout-ms --token-file --track-free --url --version" ;;
+    "scene integrate") words="--ca-file --cert-file --depth --discretize --durable --erase --estimate --expect-digest --field --format --frame --fusion --ground --help --journal-max-bytes --json --keep --keep-seconds --key-file --label-votes --labels --log-odds --material --material-bits --max-bytes --max-range --min-hits --network --no-carve --no-speckles --odometry --origin --output --palette --poses --range --retry --rule --scene --size --timeout --timeout-ms --token-file --track-free --url --version" ;;
     "scene list") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "scene log") words="--ca-file --cert-file --help --json --key-file --limit --timeout --timeout-ms --token-file --url --version" ;;
     "scene query") words="--ca-file --cert-file --counts --help --in-voxels --json --key-file --max-range --out --radius --timeout --timeout-ms --token-file --url --version" ;;
     "scene redo") words="--ca-file --cert-file --help --if-version --json --key-file --of --timeout --timeout-ms --token-file --url --version" ;;
-    "scene render") words="--ao --bounces --ca-file --camera --cert-file --detail --eye --fov --help --json --key-file --look --mode --no-shadows --samples --size --timeout --timeout-ms --token-file --up --url --variation --version --view-height" ;;
+    "scene render") words="--ao --bounces --ca-file --camera --cert-file --clip --detail --eye --fov --help --json --key-file --look --mode --no-shadows --samples --size --timeout --timeout-ms --token-file --up --url --variation --version --view-height" ;;
     "scene repair") words="--ca-file --cert-file --dry-run --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
-    "scene show") words="--ao --bounces --ca-file --camera --cert-file --detail --eye --fov --help --json --key-file --look --mode --no-shadows --samples --size --timeout --timeout-ms --token-file --up --url --variation --version --view-height" ;;
+    "scene show") words="--ao --bounces --ca-file --camera --cert-file --clip --detail --eye --fov --help --json --key-file --look --mode --no-shadows --samples --size --timeout --timeout-ms --token-file --up --url --variation --version --view-height" ;;
     "scene snapshot") words="--at --ca-file --cert-file --drop --help --json --key-file --replace --timeout --timeout-ms --token-file --url --version" ;;
     "scene undo") words="--ca-file --cert-file --help --if-version --json --key-file --of --timeout --timeout-ms --token-file --url --version" ;;
     "scene verify") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "self-test") words="--ca-file --cert-file --duration-ms --help --json --key-file --points --timeout --timeout-ms --token-file --url --version" ;;
+    "slac") words="apply cancel optimize progress volume" ;;
+    "slac apply") words="--ca-file --cert-file --help --inverse --json --key-file --pose --timeout --timeout-ms --token-file --url --version" ;;
+    "slac cancel") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "slac optimize") words="--ca-file --cell --cert-file --distance --fitness --help --iterations --json --key-file --lambda --max-seconds --max-unknowns --out-poses --point-to-point --poses --replace --rigid --solver-steps --timeout --timeout-ms --token-file --url --version --volumes --voxel" ;;
+    "slac progress") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "slac volume") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --ttl --url --version" ;;
     "status") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "token") words="issue" ;;
     "token issue") words="--ca-file --cert-file --help --json --key-file --prefixes --scopes --timeout --timeout-ms --token-file --ttl --url --version" ;;
-    "volume") words="clear copy create decay drop extract info integrate list render run scan" ;;
+    "top") words="--ca-file --cert-file --help --interval --json --key-file --timeout --timeout-ms --times --token-file --url --version" ;;
+    "volume") words="clear copy create decay drop extract import info integrate list render run scan stamp" ;;
     "volume clear") words="--all --box --ca-file --cert-file --help --json --key-file --outside --timeout --timeout-ms --token-file --url --version" ;;
     "volume copy") words="--ca-file --cert-file --durable --help --journal-max-bytes --json --key-file --timeout --timeout-ms --token-file --ttl --url --version" ;;
-    "volume create") words="--block --ca-file --cert-file --colour --compact --durable --help --journal-max-bytes --json --key-file --labels --max-bytes --max-weight --origin --size --timeout --timeout-ms --token-file --truncation --ttl --url --version --when-full" ;;
+    "volume create") words="--albedo --block --ca-file --cert-file --colour --compact --durable --help --journal-max-bytes --json --key-file --labels --max-bytes --max-weight --origin --size --timeout --timeout-ms --token-file --truncation --ttl --url --version --when-full" ;;
     "volume decay") words="--all --box --ca-file --cert-file --factor --help --json --key-file --min-weight --outside --timeout --timeout-ms --token-file --url --version" ;;
     "volume drop") words="--ca-file --cert-file --help --json --key-file --missing-ok --timeout --timeout-ms --token-file --url --version" ;;
-    "volume extract") words="--box --ca-file --cert-file --help --json --key-file --min-weight --points --timeout --timeout-ms --token-file --url --version" ;;
+    "volume extract") words="--albedo --box --ca-file --cert-file --help --json --key-file --min-weight --points --timeout --timeout-ms --token-file --url --version" ;;
+    "volume import") words="--at-snapshot --at-version --box --ca-file --cert-file --help --json --key-file --labels --timeout --timeout-ms --token-file --url --version --weight" ;;
     "volume info") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
-    "volume integrate") words="--ca-file --carve --cert-file --depth-max --depth-min --depth-scale --help --image --intrinsics --inverse-square --json --key-file --pose --timeout --timeout-ms --token-file --url --version --weight" ;;
+    "volume integrate") words="--ca-file --carve --cert-file --deform --depth-max --depth-min --depth-scale --estimate --help --image --intrinsics --inverse-square --json --key-file --pose --timeout --timeout-ms --token-file --url --version --weight" ;;
     "volume list") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "volume render") words="--ca-file --cert-file --depth-max --depth-min --height --help --intrinsics --json --key-file --min-weight --pose --shade --timeout --timeout-ms --token-file --url --version --width" ;;
-    "volume run") words="--block --ca-file --cert-file --colour --compact --depth-max --depth-min --depth-scale --durable --every --help --intrinsics --inverse-square --json --key-file --max-bytes --max-weight --method --min-weight --name --out --poses --retry --size --timeout --timeout-ms --token-file --track --trajectory --truncation --url --version --when-full" ;;
-    "volume scan") words="--azimuth --by-angle --ca-file --carve --cert-file --end-pose --format --help --inverse-square --json --key-file --label-field --lidar --pose --range-max --range-min --time-begin --time-end --time-field --timeout --timeout-ms --token-file --url --version --weight" ;;
+    "volume run") words="--block --ca-file --cert-file --colour --compact --depth-max --depth-min --depth-scale --durable --every --help --intrinsics --inverse-square --json --key-file --max-bytes --max-weight --method --min-weight --name --out --poses --retry --size --timeout --timeout-ms --token-file --track --trajectory --truncation --url --version --watch --when-full" ;;
+    "volume scan") words="--azimuth --by-angle --ca-file --carve --cert-file --end-pose --estimate --format --help --inverse-square --json --key-file --label-field --lidar --odometry --pose --range-max --range-min --time-begin --time-end --time-field --timeout --timeout-ms --token-file --url --version --weight" ;;
+    "volume stamp") words="--box --ca-file --cert-file --help --json --key-file --labels --material --min-weight --thin --timeout --timeout-ms --token-file --url --version" ;;
     "voxelize") words="--ca-file --cert-file --features --format --help --json --key-file --max-points --max-voxels --no-features --order --origin --out --range --reduce --rule --size --tensor --timeout --timeout-ms --token-file --url --version" ;;
     "watch") words="--ca-file --cert-file --count --help --json --key-file --level --timeout --timeout-ms --token-file --url --version" ;;
     "why") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;

@@ -106,15 +106,17 @@ static void test_scene_subcommands_print_what_the_server_says(void)
         {"scene integrate --scene yard --network n --labels no-file --format "
          "kitti " KITTI,
          1, "no-file: No such file"},
-        {"scene integrate --scene yard nothing.ply", 1, "NOT_FOUND (file): nothing.ply"},
+        {"scene integrate --scene yard nothing.ply", 1, "the local file nothing.ply"},
         {"scene query yard values 1,2,3", 0, "occupied, material 0\n"},
         {"scene query yard values 1.5,2,3 --in-voxels", 1, "whole numbers"},
         {"scene query yard values 1,2,3 --json", 0, "\"state\": \"occupied\""},
-        {"scene query yard ray 0,0,1 1,0,0", 0, "0 m, voxel 0,0,0, normal -1,0,0"},
+        {"scene query yard ray 0,0,1 1,0,0", 0,
+         "0 m, at 0.125, -2.375, 0.125 m, voxel 0,0,0, normal -1,0,0"},
         {"scene query yard ray --json 0,0,1 1,0,0", 0,
          "\"distance_m\": 0, \"voxel\": [0, 0, 0], \"normal\": [-1, 0, 0], \"material\": "
          "0"},
-        {"scene query yard nearest --radius 2 -- -1,0,0", 0, "0 m, voxel 0,0,0\n"},
+        {"scene query yard nearest --radius 2 -- -1,0,0", 0,
+         "0 m, at 0.125, -2.375, 0.125 m, voxel 0,0,0\n"},
         {"scene query yard overlap --counts 0,0,0,1,1,1", 0, "10 occupied, 10 free"},
     };
     struct peer peer;
@@ -127,7 +129,8 @@ static void test_scene_subcommands_print_what_the_server_says(void)
     }
     CHECK_INT(
         ctl(&peer, "scene query yard values -", "1 2 3\n4 5 6\n", text, sizeof text), 0);
-    check_says(text, "occupied, material 0\noccupied, material 1\n2 rows; version 0");
+    check_says(text,
+               "occupied, material 0\noccupied, material 1 grass\n2 rows; version 0");
     peer_stop(&peer);
 }
 

@@ -38,7 +38,7 @@ static void test_command_line_wrong_ends_with_2_and_says_what(void)
         {"convert a.pcd", 2, "not 1"},
         {"convert a.pcd b.bin", 2, "--out-format"},
         {"convert a.pcd b.pcd --out-format pcb", 2, "--out-format pcb"},
-        {"convert nothing.pcd b.ply", 1, "NOT_FOUND (file): nothing.pcd"},
+        {"convert nothing.pcd b.ply", 1, "the local file nothing.pcd"},
         {"convert " KITTI " b.ply", 1, "(format)"},
         {"convert " PCD " /nowhere/b.las", 1, "/nowhere/b.las"},
         {"convert --help", 0, "pcd-compressed"},
@@ -108,7 +108,7 @@ static void test_voxelize_failed_ends_with_1_and_names_the_field(void)
     (void)snprintf(words, sizeof words, "--url %s voxelize nothing.ply " PCD " --size 1",
                    peer.url);
     CHECK_INT(ctl(words, text, sizeof text), 1);
-    check_says(text, "NOT_FOUND (file): nothing.ply");
+    check_says(text, "the local file nothing.ply");
     check_says(text, "binary.pcd: 5 voxels");
     peer_stop(&peer);
 }
@@ -225,7 +225,7 @@ static void test_admin_commands_print_what_the_server_says(void)
         {"info", 0, "voxeld 9.9.9 on peer"},
         {"info --json", 0, "\"max_message_bytes\": 16777216"},
         {"status", 0, "serving for"},
-        {"status", 0, "scenes           2, 3.0 MB of 4.0 MB"},
+        {"status", 0, "scenes                  2  3.0 MB  4.0 MB   75%"},
         {"status --json", 0, "\"n_scenes\": 2, \"scene_bytes\": 3000000"},
         {"status --json", 0, "\"code\": \"ABORTED\""},
         {"self-test --duration-ms 100", 0, "100 stages"},

@@ -571,15 +571,16 @@ static void test_rule_of_octomaps_defaults_has_the_known_steps(void)
 
 static void test_rule_of_other_odds_is_within_a_hundredth_or_refused(void)
 {
-    static const struct vxd_occupancy_odds given[3] = {{0.9, 0.3, 0.05, 0.99, 0.5},
-                                                       {0.8, 0.45, 0.1, 0.97, 0.7},
-                                                       {0.6, 0.4, 0.2, 0.8, 0}};
+    static const struct vxd_occupancy_odds given[3] = {{0.9, 0.3, 0.05, 0.99, 0.5, 0},
+                                                       {0.8, 0.45, 0.1, 0.97, 0.7, 4},
+                                                       {0.6, 0.4, 0.2, 0.8, 0, 2}};
     static const struct {
         struct vxd_occupancy_odds odds;
         const char *field;
-    } bad[6] = {{{0.5, 0, 0, 0, 0}, "hit"},       {{0, 0.5, 0, 0, 0}, "miss"},
-                {{0, 0, 0.6, 0, 0}, "clamp_low"}, {{0, 0, 0, 1, 0}, "clamp_high"},
-                {{0, 0, 0, 0, 0.98}, "occupied"}, {{0.5001, 0, 0, 0, 0}, "hit"}};
+    } bad[8] = {{{0.5, 0, 0, 0, 0, 0}, "hit"},       {{0, 0.5, 0, 0, 0, 0}, "miss"},
+                {{0, 0, 0.6, 0, 0, 0}, "clamp_low"}, {{0, 0, 0, 1, 0, 0}, "clamp_high"},
+                {{0, 0, 0, 0, 0.98, 0}, "occupied"}, {{0.5001, 0, 0, 0, 0, 0}, "hit"},
+                {{0, 0, 0, 0, 0, 1}, "label_votes"}, {{0, 0, 0, 0, 0, 5}, "label_votes"}};
     struct vxd_occupancy_rule rule;
     struct vxd_err err = {0};
 
@@ -592,7 +593,7 @@ static void test_rule_of_other_odds_is_within_a_hundredth_or_refused(void)
         CHECK(fabs(rule.miss * rule.step / log(odds.miss / (1 - odds.miss)) - 1) <= 0.01);
         CHECK(rule.low >= -127 && rule.high <= 127 && rule.low < rule.occupied);
     }
-    for (int k = 0; k < 6; k++) {
+    for (int k = 0; k < 8; k++) {
         struct vxd_occupancy_odds odds = bad[k].odds;
 
         CHECK_INT(vxd_occupancy_rule_of(&odds, &rule, &err), VXD_INVALID_ARGUMENT);

@@ -547,6 +547,8 @@ static void every_mode(struct gpu_env *env)
             struct vxd_render_picture picture = plain_picture(format.depth);
 
             picture.mode = (enum vxd_render_mode)mode;
+            picture.roots = &scene.root;
+            picture.n_roots = 1;
             picture.samples = 1 + (uint32_t)k;
             picture.ao_samples = mode == VXD_RENDER_AO || k == 3 ? 5 : 0;
             picture.ao_radius = k == 2 ? 7.5 : 0;
@@ -645,6 +647,8 @@ static void empty_and_full(struct gpu_env *env)
         static const uint32_t known[3] = {0, 0, 9};
 
         picture.mode = (enum vxd_render_mode)mode;
+        picture.roots = &scene.root;
+        picture.n_roots = 1;
         picture.ao_samples = 2;
         pixels = draw(env, &picture, scene.svdag, scene.root);
         for (uint32_t i = 0; i < picture.width * picture.height; i++) {

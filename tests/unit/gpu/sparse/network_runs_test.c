@@ -377,6 +377,95 @@ static void test_network_reuses_memory_of_what_is_over(void)
     gpu_each_backend(reuses);
 }
 
+/* --- values that are not finite ----------------------------------------------------------- */
+
+/* Runs with counts; *layer NULL where all values are finite. */
+static void find_overflow(struct gpu_env *env, const struct vxd_net *net,
+                          const struct gpu_net_cloud *cloud, const char **layer,
+                          uint32_t *n_values)
+{
+    struct vxd_buffer coords = gpu_to_device(env, cloud->coords, cloud->n_rows * 16);
+    struct vxd_buffer features = gpu_to_device(
+        env, cloud->features, cloud->n_rows * (size_t)cloud->n_channels * sizeof(float));
+    const struct vxd_net_input input = {.coords = coords.ptr,
+                                        .features = features.ptr,
+                                        .n_rows = cloud->n_rows,
+                                        .n_samples = cloud->n_samples,
+                                        .counts_overflow = true};
+    struct vxd_net_run *run = NULL;
+    struct vxd_err err = {0};
+    bool more = true;
+
+    REQUIRE(vxd_net_run_create(env->queue, net, &input, &run, &err) == VXD_OK);
+    CHECK_INT(vxd_net_run_find_overflow(env->queue, run, layer, n_values, &err),
+              VXD_FAILED_PRECONDITION);
+    while (more) {
+        REQUIRE(vxd_net_run_step(env->queue, run, &more, &err) == VXD_OK);
+        REQUIRE(vxd_queue_wait(env->queue, &err) == VXD_OK);
+    }
+    CHECK_INT(vxd_net_run_find_overflow(env->queue, run, layer, n_values, &err), VXD_OK);
+    vxd_net_run_destroy(env->queue, run);
+    vxd_device_free(env->queue, &coords);
+    vxd_device_free(env->queue, &features);
+    gpu_wait(env);
+}
+
+/* Two layers multiply by 600 each, times a scale of at least 0.5: 1 becomes more than fp16 holds. */
+static void overflows(struct gpu_env *env)
+{
+    static const enum vxd_net_precision precisions[] = {VXD_NET_FP16, VXD_NET_FP32,
+                                                        VXD_NET_BF16};
+
+    for (int i = 0; i < 3; i++) {
+        struct vxd_net_options options = {precisions[i], 4096, 2, 0};
+        struct gpu_net net;
+        struct gpu_net_cloud cloud;
+        struct vxd_net *built = NULL;
+        struct vxd_err err = {0};
+        const char *layer = NULL;
+        uint32_t n_values = 0;
+
+        gpu_net_init(&net, 2, bounded, VXD_NET_SPCONV);
+        for (int k = 0; k < 3; k++) {
+            float *weights;
+
+            (void)gpu_net_conv(&net, VXD_NET_LINEAR, k == 0 ? VXD_NET_INPUT : k - 1, 2, 1,
+                               1, 0);
+            weights = (float *)(uintptr_t)net.layers[k].weights;
+            for (int w = 0; w < 4; w++) {
+                weights[w] = k < 2 ? (w % 3 == 0 ? 600.0f : 0.0f) : 1.0f;
+            }
+        }
+        gpu_net_output(&net, 2, VXD_NET_OUT_ROWS);
+        REQUIRE(gpu_net_create(env, &net, &options, &built, &err) == VXD_OK);
+        gpu_net_cloud_make(&cloud, 3, 2, 0, 2, lo, bounded, 0.1);
+        for (size_t k = 0; k < cloud.n_rows * 2; k++) {
+            cloud.features[k] = 0.001f;
+        }
+        find_overflow(env, built, &cloud, &layer, &n_values);
+        CHECK(layer == NULL && n_values == 0);
+        cloud.features[2 * 5] = 1;
+        cloud.features[2 * 7 + 1] = 1;
+        find_overflow(env, built, &cloud, &layer, &n_values);
+        if (precisions[i] == VXD_NET_FP16) {
+            REQUIRE(layer != NULL);
+            CHECK_STR(layer, "layer1");
+            CHECK_INT(n_values, 2);
+        } else {
+            CHECK(layer == NULL);
+        }
+        gpu_net_cloud_free(&cloud);
+        vxd_net_destroy(env->queue, built);
+        gpu_wait(env);
+        gpu_net_free(&net);
+    }
+}
+
+static void test_network_run_names_the_layer_that_overflows(void)
+{
+    gpu_each_backend(overflows);
+}
+
 static const struct vxd_test tests[] = {
     {"network_run_of_a_wrong_cloud_is_refused",
      test_network_run_of_a_wrong_cloud_is_refused},
@@ -389,6 +478,8 @@ static const struct vxd_test tests[] = {
     {"network_of_strided_layers_takes_little_more_than_it_needs",
      test_network_of_strided_layers_takes_little_more_than_it_needs},
     {"network_reuses_memory_of_what_is_over", test_network_reuses_memory_of_what_is_over},
+    {"network_run_names_the_layer_that_overflows",
+     test_network_run_names_the_layer_that_overflows},
 };
 
 VXD_TEST_MAIN(tests)

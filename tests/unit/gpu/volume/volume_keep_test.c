@@ -188,6 +188,53 @@ static void test_volume_decay_is_that_of_a_plain_loop(void)
     gpu_each_backend(expect_decay);
 }
 
+/* Two voxels of a block, their votes and colours, before and after a decay of one of them. */
+static void expect_label_decay(struct gpu_env *env)
+{
+    struct vxd_volume_spec spec = specs[0];
+    const struct vxd_volume_decay decay = {
+        .region = {.low = {0, 0, 0}, .high = {0.03, 0.03, 0.03}}, .factor = 0.6};
+    const int32_t key[3] = {0, 0, 0};
+    const int32_t entry = 0;
+    const uint64_t stamp = 1;
+    float distances[N_VOXELS] = {0.25f, -0.5f};
+    float weights[N_VOXELS] = {10, 10};
+    uint16_t colours[4 * N_VOXELS] = {256, 512, 1024, 5, 256, 512, 1024, 5};
+    /* Label 7 with 20 votes, 3 with 2, 9 with 1, 200 with 255. */
+    uint64_t votes[N_VOXELS] = {0xc8ff090103020714u, 0xc8ff090103020714u};
+    const struct vxd_volume_blocks blocks = {
+        .n = 1,
+        .entries = &entry,
+        .keys = key,
+        .stamps = &stamp,
+        .layers = {distances, weights, colours, votes}};
+    struct vxd_volume *volume = NULL;
+    struct volume_host after;
+    struct vxd_err err = {0};
+    size_t n_removed;
+
+    spec.has_labels = true;
+    CHECK_INT(vxd_volume_create(env->queue, &spec, &volume, &err), VXD_OK);
+    CHECK_INT(vxd_volume_write_blocks(env->queue, volume, &blocks, 1, 0, &err), VXD_OK);
+    CHECK_INT(vxd_volume_decay(env->queue, volume, &decay, &n_removed, &err), VXD_OK);
+    volume_read(env, volume, &after);
+    CHECK_INT(after.n, 1);
+    CHECK(after.weights[0] == 10 * 0.6f && after.weights[1] == 10);
+    CHECK(after.distances[0] == 0.25f && after.distances[1] == -0.5f);
+    /* 153, 0 (forgotten), 1, 12: rounded down, as the weight of the colour is. */
+    CHECK(after.labels[0] == 0xc89900000301070cu);
+    CHECK(after.labels[1] == votes[1]);
+    CHECK(memcmp(after.colours,
+                 ((const uint16_t[8]){256, 512, 1024, 3, 256, 512, 1024, 5}), 16) == 0);
+    volume_host_free(&after);
+    drop(env, volume);
+}
+
+static void test_volume_decay_takes_votes_and_colours_with_it(void)
+{
+    gpu_each_backend(expect_label_decay);
+}
+
 static void expect_bad_decays(struct gpu_env *env)
 {
     struct vxd_volume *volume = make_volume(env, &specs[0], 1);
@@ -419,6 +466,7 @@ static void test_volume_blocks_of_another_volume_are_data_loss(void)
 
 static const struct vxd_test tests[] = {
     VXD_TEST(test_volume_decay_is_that_of_a_plain_loop),
+    VXD_TEST(test_volume_decay_takes_votes_and_colours_with_it),
     VXD_TEST(test_volume_decay_out_of_range_is_refused),
     VXD_TEST(test_volume_full_forgets_its_farthest_blocks),
     VXD_TEST(test_volume_of_anothers_blocks_is_equal_and_goes_on_alike),

@@ -329,7 +329,7 @@ static void bad_arguments(struct gpu_env *env)
     REFUSE("batch_starts", r.batch_starts[0] = 1);
     REFUSE("batch_starts", r.batch_starts[2] = 3);
     REFUSE("batch_starts", r.batch_starts[1] = 5);
-    REFUSE("rule", r.args.rule = (enum vxd_voxel_rule)2);
+    REFUSE("rule", r.args.rule = (enum vxd_voxel_rule)3);
     REFUSE("order", r.args.order = (enum vxd_voxel_order)7);
     REFUSE("size_m", r.args.size_m[1] = 0);
     REFUSE("size_m", r.args.size_m[2] = -1);

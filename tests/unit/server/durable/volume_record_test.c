@@ -3,12 +3,16 @@
  * bytes are refused, whatever they are. */
 #include "tests/support/test.h"
 
+#include <math.h>
+
 #include "proto/base/bytes.h"
 #include "server/durable/record/record.h"
 
 enum {
     N_BLOCKS = 5,
-    N_VOXELS = 8
+    N_VOXELS = 8,
+    N_POINTS = 7,
+    N_RECORDS = 12
 };
 
 /* What records point to. */
@@ -20,6 +24,10 @@ struct inputs {
     uint8_t weights[N_BLOCKS * N_VOXELS];
     uint16_t depth[12];
     uint8_t colour[36];
+    float points[3 * N_POINTS];
+    float features[5 * N_POINTS];
+    uint8_t labels[N_POINTS];
+    double elevations[3];
 };
 
 static void fill(struct inputs *in, int seed)
@@ -40,6 +48,18 @@ static void fill(struct inputs *in, int seed)
     }
     for (int i = 0; i < 36; i++) {
         in->colour[i] = (uint8_t)(i * 7 + seed);
+    }
+    for (int i = 0; i < 5 * N_POINTS; i++) {
+        /* In millimetres, with a NaN; in 1/4096 m; in nothing. */
+        in->points[i % (3 * N_POINTS)] = seed == 0   ? (float)((1250 - 77 * i) / 1000.0)
+                                         : seed == 1 ? (float)(i - 9) / 4096
+                                                     : 12.5f - 0.01f * (float)i;
+        in->features[i] = (float)i / 35;
+        in->labels[i % N_POINTS] = (uint8_t)(i % 3);
+    }
+    in->points[4] = seed == 0 ? NAN : in->points[4];
+    for (int i = 0; i < 3; i++) {
+        in->elevations[i] = 2.0 - 10.5 * i;
     }
 }
 
@@ -111,6 +131,50 @@ static void set_removal(struct vxd_volume_record *record, int seed)
                                               .min_weight = 1};
 }
 
+static void set_scan(struct vxd_volume_record *record, const struct inputs *in, int seed)
+{
+    struct vxd_volume_scan *scan = &record->scan;
+
+    *scan = (struct vxd_volume_scan){
+        .points = in->points,
+        .n_points = N_POINTS,
+        .features = seed > 0 ? in->features : NULL,
+        .n_features = seed > 0 ? 5 : 0,
+        .time_column = seed > 0 ? 0 : -1,
+        .normal_column = seed > 0 ? 1 : -1,
+        .label_column = seed > 0 ? 4 : -1,
+        .labels = seed == 0 ? in->labels : NULL,
+        .T_map_sensor = {{1, 0, 0, 0, 0, -1, 0, 1, 0}, {0.5, seed, -2}},
+        .T_map_sensor_end = {{1, 0, 0, 0, 1, 0, 0, 0, 1}, {0.75, seed, -2}},
+        .range_min_m = 0.5,
+        .range_max_m = 80,
+        .carve_m = 10.0 * seed,
+        .weight = 1,
+        .by_angle = seed == 1};
+    if (seed > 0) {
+        scan->method = VXD_LIDAR_RANGE_IMAGE;
+        scan->lidar = (struct vxd_volume_lidar){.rows = 3,
+                                                .columns = 100,
+                                                .top_deg = 3,
+                                                .bottom_deg = -20,
+                                                .azimuth_span_deg = 360};
+        scan->lidar.elevations_deg = seed == 2 ? in->elevations : NULL;
+        record->forgotten = in->keys;
+        record->n_forgotten = 2;
+    }
+}
+
+/* Record i of N_RECORDS: of all kinds in turn, those of scans last. */
+static int kind_of(int i)
+{
+    return i < 9 ? VXD_VOLUME_RECORD_BLOCKS + i % 3 : VXD_VOLUME_RECORD_SCAN;
+}
+
+static int seed_of(int i)
+{
+    return i < 9 ? i / 3 : i - 9;
+}
+
 static struct vxd_volume_record make(struct inputs *in, int kind, int seed)
 {
     struct vxd_volume_record record = {.kind = (enum vxd_volume_record_kind)kind,
@@ -123,6 +187,8 @@ static struct vxd_volume_record make(struct inputs *in, int kind, int seed)
         set_blocks(&record.blocks, in, seed);
     } else if (kind == VXD_VOLUME_RECORD_IMAGE) {
         set_image(&record, in, seed);
+    } else if (kind == VXD_VOLUME_RECORD_SCAN) {
+        set_scan(&record, in, seed);
     } else {
         set_removal(&record, seed);
     }
@@ -159,6 +225,22 @@ static void check_contents(const struct vxd_volume_record *record,
         CHECK(memcmp(record->depth.bytes, in->depth, sizeof in->depth) == 0);
         CHECK(record->frame.camera.fy == 5.5 && record->frame.depth_max_m == 3);
         CHECK(record->frame.T_map_camera.rotation[5] == -1);
+    } else if (record->kind == VXD_VOLUME_RECORD_SCAN) {
+        const struct vxd_volume_scan *scan = &record->scan;
+
+        CHECK_INT(scan->n_points, N_POINTS);
+        CHECK(memcmp(scan->points, in->points, sizeof in->points) == 0);
+        CHECK(scan->n_features == 0 ||
+              memcmp(scan->features, in->features, sizeof in->features) == 0);
+        CHECK(scan->labels == NULL ||
+              memcmp(scan->labels, in->labels, sizeof in->labels) == 0);
+        CHECK((scan->labels == NULL) == (scan->n_features > 0));
+        CHECK_INT(scan->label_column, scan->n_features > 0 ? 4 : -1);
+        CHECK(scan->T_map_sensor_end.translation[0] == 0.75);
+        CHECK(scan->range_max_m == 80 && scan->range_min_m == 0.5);
+        CHECK(scan->lidar.elevations_deg == NULL ||
+              memcmp(scan->lidar.elevations_deg, in->elevations, sizeof in->elevations) ==
+                  0);
     } else if (record->kind == VXD_VOLUME_RECORD_REMOVE) {
         CHECK(record->decay.region.is_ball ? record->decay.region.radius == 7
                                            : record->decay.region.high[2] == 3);
@@ -169,9 +251,8 @@ static void test_records_come_back_as_they_were(void)
 {
     static struct inputs inputs;
 
-    for (int i = 0; i < 9; i++) {
-        struct vxd_volume_record record =
-            make(&inputs, VXD_VOLUME_RECORD_BLOCKS + i % 3, i / 3);
+    for (int i = 0; i < N_RECORDS; i++) {
+        struct vxd_volume_record record = make(&inputs, kind_of(i), seed_of(i));
         struct vxd_volume_record_decoded decoded;
         struct vxd_record_bytes bytes = {0};
         struct vxd_record_bytes again = {0};
@@ -197,9 +278,8 @@ static void test_damaged_records_are_refused_or_say_something_else(void)
 {
     static struct inputs inputs;
 
-    for (int i = 0; i < 9; i++) {
-        struct vxd_volume_record record =
-            make(&inputs, VXD_VOLUME_RECORD_BLOCKS + i % 3, i / 3);
+    for (int i = 0; i < N_RECORDS; i++) {
+        struct vxd_volume_record record = make(&inputs, kind_of(i), seed_of(i));
         struct vxd_volume_record_decoded decoded;
         struct vxd_record_bytes bytes = {0};
 
@@ -238,7 +318,7 @@ static void test_records_of_other_rules_are_a_newer_servers(void)
     vxd_record_bytes_free(&bytes);
 }
 
-/* Nine records, each behind 4 bytes of its length. With VOXELD_WRITE_GOLDEN they are written
+/* The records, each behind 4 bytes of its length. With VOXELD_WRITE_GOLDEN they are written
  * anew. */
 static void test_records_are_the_golden_ones(void)
 {
@@ -249,9 +329,8 @@ static void test_records_are_the_golden_ones(void)
     size_t n_bytes;
     FILE *file;
 
-    for (int i = 0; i < 9; i++) {
-        struct vxd_volume_record record =
-            make(&inputs, VXD_VOLUME_RECORD_BLOCKS + i % 3, i / 3);
+    for (int i = 0; i < N_RECORDS; i++) {
+        struct vxd_volume_record record = make(&inputs, kind_of(i), seed_of(i));
         struct vxd_record_bytes bytes = {0};
         uint32_t n;
 

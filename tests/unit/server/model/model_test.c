@@ -93,7 +93,16 @@ static void test_model_of_a_small_config_says_what_the_config_says(void)
     REQUIRE(model != NULL);
     CHECK_STR(vxd_model_name(model), "net");
     CHECK_INT(strlen(vxd_model_digest(model)), 64);
-    CHECK_INT(vxd_model_precision(model), VXD_NET_FP16);
+    CHECK_INT(vxd_model_choose_precision(model, VXD_MODEL_ITS_PRECISION, VXD_BACKEND_CPU),
+              VXD_NET_FP16);
+    CHECK_INT(vxd_model_choose_precision(model, VXD_NET_BF16, VXD_BACKEND_CPU),
+              VXD_NET_BF16);
+    CHECK_INT(
+        vxd_model_choose_precision(model, VXD_MODEL_AUTO_PRECISION, VXD_BACKEND_CPU),
+        VXD_NET_FP32);
+    CHECK_INT(
+        vxd_model_choose_precision(model, VXD_MODEL_AUTO_PRECISION, VXD_BACKEND_CUDA),
+        VXD_NET_FP16);
     check_input(vxd_model_input(model));
     CHECK_INT(vxd_model_n_layers(model), 7);
     CHECK_STR(vxd_model_layer(model, 2)->op, "conv");

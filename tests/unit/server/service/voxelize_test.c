@@ -373,7 +373,7 @@ static void test_voxelize_query_wrong_is_refused_by_key(void)
         {{"size", ""}, "one number or three"},
         {{"range", "1,2,3,4,5"}, "six numbers"},
         {{"range", "1,2,3,4,5,6,7"}, "six numbers"},
-        {{"rule", "SPCONV"}, "spconv or minkowski"},
+        {{"rule", "SPCONV"}, "spconv, minkowski or double"},
         {{"order", "z"}, "morton or first_point"},
         {{"reduce", "mean,"}, "a comma list"},
         {{"reduce", "median"}, "a comma list"},

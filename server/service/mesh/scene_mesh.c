@@ -7,6 +7,7 @@
 
 #include "gpu/svdag/mesh/mesh.h"
 #include "server/instance/instance.h"
+#include "server/service/integrate/integrate.h"
 #include "server/service/scene/scene.h"
 #include "server/service/service.h"
 #include "voxeld/v1/mesh.pb-c.h"
@@ -26,6 +27,22 @@ static const Voxeld__V1__SceneImportMeshRequest *
 input_of(const struct vxd_request *request)
 {
     return (const Voxeld__V1__SceneImportMeshRequest *)request->input;
+}
+
+static enum vxd_status check_colours(const Voxeld__V1__SceneImportMeshRequest *input,
+                                     size_t n_vertices, struct vxd_err *err)
+{
+    const Voxeld__V1__Tensor *colours = input->colours;
+
+    if (input->materials != NULL) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "colours", "go without materials");
+    }
+    return colours->dtype == VOXELD__V1__DTYPE__UINT8 && colours->n_shape == 2 &&
+                   (size_t)colours->shape[0] == n_vertices && colours->shape[1] == 3 &&
+                   colours->data.len == 3 * n_vertices
+               ? VXD_OK
+               : vxd_fail(err, VXD_INVALID_ARGUMENT, "colours",
+                          "must be %zu x 3 uint8 as data, a row a vertex", n_vertices);
 }
 
 static enum vxd_status check_arrays(const Voxeld__V1__SceneImportMeshRequest *input,
@@ -51,6 +68,9 @@ static enum vxd_status check_arrays(const Voxeld__V1__SceneImportMeshRequest *in
     }
     if (input->materials != NULL) {
         VXD_TRY(vxd_scene_check_materials(input->materials, "materials", n, err));
+    }
+    if (input->colours != NULL) {
+        VXD_TRY(check_colours(input, n_vertices, err));
     }
     if (input->rule != VOXELD__V1__MESH_RULE__MESH_CONSERVATIVE &&
         input->rule != VOXELD__V1__MESH_RULE__MESH_THIN) {
@@ -134,6 +154,44 @@ static enum vxd_status read_triangles(struct vxd_request *request,
     return VXD_OK;
 }
 
+/* The palette's nearest colours to the means of the triangles' corners. */
+static enum vxd_status read_colours(struct vxd_request *request,
+                                    struct vxd_svdag_mesh *mesh, struct vxd_err *err)
+{
+    const Voxeld__V1__SceneImportMeshRequest *input = input_of(request);
+    const struct mesh_job *job = request->state;
+    const struct vxd_scene_spec *spec = &job->base.scene->spec;
+    const uint8_t *rgb = input->colours->data.data;
+    float *means;
+    void *block;
+    uint16_t *values;
+    enum vxd_status status;
+
+    if (spec->n_palette == 0) {
+        return vxd_fail(
+            err, VXD_INVALID_ARGUMENT, "colours",
+            "need a palette, which the scene has not; give materials, or one");
+    }
+    VXD_TRY(vxd_scene_take_host(request, mesh->n, 3 * sizeof *means, &block, err));
+    means = block;
+    for (size_t i = 0; i < 3 * mesh->n; i++) {
+        const uint32_t *corners = mesh->triangles + 3 * (i / 3);
+        float sum = 0;
+
+        for (int k = 0; k < 3; k++) {
+            sum += (float)rgb[3 * (size_t)corners[k] + i % 3];
+        }
+        means[i] = sum / 3;
+    }
+    VXD_TRY(vxd_scene_take_host(request, mesh->n, sizeof *values, &block, err));
+    values = block;
+    VXD_TRY(vxd_scene_nearest_colours(spec, means, mesh->n, (uint16_t)input->material,
+                                      values, err));
+    mesh->values = values;
+out:
+    return status;
+}
+
 static enum vxd_status read_materials(struct vxd_request *request,
                                       struct vxd_svdag_mesh *mesh, struct vxd_err *err)
 {
@@ -148,6 +206,9 @@ static enum vxd_status read_materials(struct vxd_request *request,
                         "is %u; the scene has %u materials", input->material,
                         n_materials);
     }
+    if (input->colours != NULL) {
+        return read_colours(request, mesh, err);
+    }
     if (input->materials == NULL) {
         return VXD_OK;
     }
@@ -159,7 +220,7 @@ out:
     return status;
 }
 
-/* Makes room for one list more. */
+/* Reserves capacity for one list more. */
 static enum vxd_status grow(struct mesh_job *job, struct vxd_err *err)
 {
     size_t n = job->n_lists + 1;

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+/* voxelctl posegraph keyframe and relocalize: scans and the places where they were taken. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/voxelctl/posegraph/posegraph_commands.h"
+
+int ctl_posegraph_keyframe(struct voxeld_client *client,
+                           const struct ctl_globals *globals,
+                           const struct ctl_posegraph_args *args)
+{
+    struct voxeld_posegraph_add_keyframe_request request = {0};
+    struct voxeld_posegraph_change *change;
+    struct voxeld_cloud *cloud = NULL;
+    struct voxeld_error error;
+    char *end = NULL;
+    char text[32];
+    int result = CTL_OK;
+
+    ctl_posegraph_keyframe_request(args, &request);
+    errno = 0;
+    request.id = strtoull(args->id, &end, 10);
+    if (errno != 0 || end == args->id || *end != '\0' || args->id[0] == '-') {
+        return ctl_usage("posegraph keyframe", "--id %s: a number is right", args->id);
+    }
+    if (args->pose != NULL && ctl_read_pose(args->pose, &request.T_map_node) != CTL_OK) {
+        return CTL_FAILED;
+    }
+    if (voxeld_cloud_read_file(args->words[1], args->format, &cloud, &error) !=
+        VOXELD_OK) {
+        return ctl_failed(args->words[1], &error);
+    }
+    request.cloud = cloud;
+    if (voxeld_posegraph_add_keyframe(client, &request, &change, &error) != VOXELD_OK) {
+        result = ctl_failed(request.posegraph, &error);
+    } else {
+        if (globals->json) {
+            ctl_posegraph_keyframe_json(change);
+        } else {
+            (void)printf(
+                "%s: node %" PRIu64 " keeps %s points and a descriptor of %" PRIu32
+                " values; %" PRIu64 " keyframes\n",
+                request.posegraph, request.id, ctl_thousands(change->n_points, text),
+                change->n_descriptor, change->n_keyframes);
+        }
+        voxeld_posegraph_change_free(change);
+        result = ctl_flush();
+    }
+    voxeld_cloud_free(cloud);
+    return result;
+}
+
+static void print_match(const struct voxeld_posegraph_match *m)
+{
+    const double *t = m->T_map_sensor.translation_m;
+    const double *q = m->T_map_sensor.rotation;
+
+    (void)printf("node %" PRIu64 ": %s%s%s; at %.3f %.3f %.3f, turned %.5f %.5f %.5f "
+                 "%.5f; fitness %.2f, rmse %.3f m, descriptor %.3g away\n",
+                 m->id, m->accepted ? "matches" : "refused, ",
+                 m->accepted ? "" : m->reason, "", t[0], t[1], t[2], q[0], q[1], q[2],
+                 q[3], m->fitness, m->rmse_m, m->descriptor_distance);
+}
+
+static void print_match_json(const struct voxeld_posegraph_match *m)
+{
+    const double *t = m->T_map_sensor.translation_m;
+    const double *q = m->T_map_sensor.rotation;
+
+    (void)fputc('{', stdout);
+    ctl_json_member_count(stdout, true, "id", m->id);
+    (void)printf(", \"accepted\": %s", m->accepted ? "true" : "false");
+    ctl_json_member_string(stdout, false, "reason", m->reason);
+    ctl_json_member_vec3(stdout, false, "translation", t);
+    (void)printf(", \"rotation\": [%.17g, %.17g, %.17g, %.17g]", q[0], q[1], q[2], q[3]);
+    ctl_json_member_number(stdout, false, "fitness", m->fitness);
+    ctl_json_member_number(stdout, false, "rmse_m", m->rmse_m);
+    ctl_json_member_number(stdout, false, "constraint", m->constraint);
+    ctl_json_member_number(stdout, false, "descriptor_distance", m->descriptor_distance);
+    (void)fputc('}', stdout);
+}
+
+int ctl_posegraph_relocalize(struct voxeld_client *client,
+                             const struct ctl_globals *globals,
+                             const struct ctl_posegraph_args *args)
+{
+    struct voxeld_posegraph_relocalize_request request = {0};
+    struct voxeld_posegraph_places *places;
+    struct voxeld_cloud *cloud = NULL;
+    struct voxeld_error error;
+    bool found = false;
+    int result;
+
+    ctl_posegraph_relocalize_request(args, &request);
+    if (voxeld_cloud_read_file(args->words[1], args->format, &cloud, &error) !=
+        VOXELD_OK) {
+        return ctl_failed(args->words[1], &error);
+    }
+    request.cloud = cloud;
+    if (voxeld_posegraph_relocalize(client, &request, &places, &error) != VOXELD_OK) {
+        voxeld_cloud_free(cloud);
+        return ctl_failed(request.posegraph, &error);
+    }
+    if (globals->json) {
+        (void)fputs("{\"matches\": [", stdout);
+    }
+    for (size_t i = 0; i < places->n_matches; i++) {
+        if (globals->json) {
+            (void)fputs(i > 0 ? ", " : "", stdout);
+            print_match_json(&places->matches[i]);
+        } else {
+            print_match(&places->matches[i]);
+        }
+    }
+    found = places->n_accepted > 0;
+    if (globals->json) {
+        (void)printf("], \"n_accepted\": %" PRIu32 "}\n", places->n_accepted);
+    } else if (!found) {
+        (void)printf("none of %" PRIu64 " keyframes matches\n", places->n_keyframes);
+    }
+    voxeld_posegraph_places_free(places);
+    voxeld_cloud_free(cloud);
+    result = ctl_flush();
+    return found ? result : CTL_FAILED;
+}

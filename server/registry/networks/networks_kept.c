@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The list of loaded networks in the data directory: the file "networks", whose first line is
+ * "voxeld-networks/1" and every other one a name and a precision: "minkunet42 auto". It is written
+ * anew, beside the old one, whenever a call loads or unloads a network. Weights stay where they are. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/observe/log/log.h"
+#include "server/instance/instance.h"
+#include "server/registry/networks/networks_kept.h"
+
+#define FIRST_LINE "voxeld-networks/1\n"
+
+enum {
+    LINE_BYTES = VXD_MODEL_NAME_BYTES + 8,
+    LIST_BYTES = sizeof FIRST_LINE + VXD_NETWORKS_MAX * LINE_BYTES
+};
+
+static const struct {
+    const char *name;
+    int precision;
+} precisions[] = {
+    {"config", VXD_MODEL_ITS_PRECISION},
+    {"auto", VXD_MODEL_AUTO_PRECISION},
+    {"fp32", VXD_NET_FP32},
+    {"tf32", VXD_NET_TF32},
+    {"fp16", VXD_NET_FP16},
+    {"bf16", VXD_NET_BF16},
+};
+
+enum {
+    N_PRECISIONS = sizeof precisions / sizeof precisions[0]
+};
+
+static const char *precision_name(int precision)
+{
+    for (size_t i = 0; i < N_PRECISIONS; i++) {
+        if (precisions[i].precision == precision) {
+            return precisions[i].name;
+        }
+    }
+    return precisions[0].name;
+}
+
+/* Writes the list's text; returns its length. */
+static size_t describe(struct vxd_networks *networks, char text[LIST_BYTES])
+{
+    struct vxd_network *held[VXD_NETWORKS_MAX];
+    size_t n = vxd_networks_list(networks, held);
+    size_t at = (size_t)snprintf(text, LIST_BYTES, "%s", FIRST_LINE);
+
+    for (size_t i = 0; i < n; i++) {
+        at += (size_t)snprintf(text + at, LIST_BYTES - at, "%s %s\n",
+                               vxd_model_name(held[i]->model),
+                               precision_name(held[i]->wished_precision));
+        vxd_network_drop(held[i]);
+    }
+    return at;
+}
+
+static enum vxd_status write_file(const struct vxd_data_dir *dir, const char *path,
+                                  const char *text, size_t n_bytes, struct vxd_err *err)
+{
+    const struct vxd_file_ops *ops = dir->ops;
+    int file = ops->open(ops->user, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    enum vxd_status status;
+    int result;
+
+    if (file < 0) {
+        return vxd_file_fail(err, file, "make", path);
+    }
+    VXD_TRY(vxd_file_write_all(ops, file, text, n_bytes, 0, path, err));
+    result = ops->sync(ops->user, file);
+    if (result < 0) {
+        status = vxd_file_fail(err, result, "sync", path);
+    }
+out:
+    (void)ops->close(ops->user, file);
+    return status;
+}
+
+enum vxd_status vxd_networks_write_list(struct vxd_networks *networks,
+                                        const struct vxd_data_dir *dir,
+                                        struct vxd_err *err)
+{
+    char path[VXD_DURABLE_PATH_BYTES];
+    char beside[VXD_DURABLE_PATH_BYTES];
+    char text[LIST_BYTES];
+    size_t n_bytes = describe(networks, text);
+    enum vxd_status status;
+    int result;
+
+    (void)snprintf(path, sizeof path, "%s/networks", dir->path);
+    (void)snprintf(beside, sizeof beside, "%s/networks.new", dir->path);
+    VXD_TRY(write_file(dir, beside, text, n_bytes, err));
+    result = dir->ops->rename(dir->ops->user, beside, path);
+    if (result < 0) {
+        status = vxd_file_fail(err, result, "rename", beside);
+        goto out;
+    }
+    status = vxd_file_sync_directory(dir->ops, dir->path, err);
+out:
+    return status;
+}
+
+/* Reads the file; 0 bytes where there is none. */
+static enum vxd_status read_file(const struct vxd_data_dir *dir, char text[LIST_BYTES],
+                                 size_t *n_bytes, struct vxd_err *err)
+{
+    const struct vxd_file_ops *ops = dir->ops;
+    char path[VXD_DURABLE_PATH_BYTES];
+    int64_t result;
+    int file;
+
+    *n_bytes = 0;
+    (void)snprintf(path, sizeof path, "%s/networks", dir->path);
+    file = ops->open(ops->user, path, O_RDONLY | O_CLOEXEC, 0);
+    if (file == -ENOENT) {
+        return VXD_OK;
+    }
+    if (file < 0) {
+        return vxd_file_fail(err, file, "open", path);
+    }
+    result = ops->read(ops->user, file, text, LIST_BYTES - 1, 0);
+    (void)ops->close(ops->user, file);
+    if (result < 0) {
+        return vxd_file_fail(err, result, "read", path);
+    }
+    *n_bytes = (size_t)result;
+    text[*n_bytes] = '\0';
+    if (strncmp(text, FIRST_LINE, sizeof FIRST_LINE - 1) != 0) {
+        return vxd_fail(err, VXD_DATA_LOSS, NULL, "%s is no list of networks", path);
+    }
+    return VXD_OK;
+}
+
+/* Takes one line: "minkunet42 auto". False where it is none. */
+static bool read_line(const char *line, size_t n, char name[VXD_MODEL_NAME_BYTES],
+                      int *precision)
+{
+    const char *space = memchr(line, ' ', n);
+    size_t n_name = space != NULL ? (size_t)(space - line) : 0;
+
+    if (n_name == 0 || n_name >= VXD_MODEL_NAME_BYTES) {
+        return false;
+    }
+    memcpy(name, line, n_name);
+    name[n_name] = '\0';
+    for (size_t i = 0; i < N_PRECISIONS; i++) {
+        size_t n_word = strlen(precisions[i].name);
+
+        if (n - n_name - 1 == n_word &&
+            memcmp(space + 1, precisions[i].name, n_word) == 0) {
+            *precision = precisions[i].precision;
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum vxd_status load_one(struct vxd_networks *networks, struct vxd_queue *queue,
+                                const char *name, int precision, struct vxd_err *err)
+{
+    struct vxd_network *network = vxd_networks_find(networks, name);
+    bool existed;
+    enum vxd_status status = VXD_OK;
+
+    if (network == NULL) { /* else the configuration has it */
+        status =
+            vxd_networks_load(networks, queue, name, precision, &existed, &network, err);
+        if (status == VXD_OK) {
+            (void)vxd_networks_publish(networks, network);
+            vxd_log(VXD_LOG_INFO, "network loaded again", "network", name, "digest",
+                    vxd_model_digest(network->model));
+        }
+    }
+    vxd_network_drop(network);
+    return status;
+}
+
+enum vxd_status vxd_networks_read_list(struct vxd_networks *networks,
+                                       const struct vxd_data_dir *dir,
+                                       struct vxd_err *err)
+{
+    const struct vxd_server *server = vxd_networks_server(networks);
+    char text[LIST_BYTES];
+    const char *line = text + sizeof FIRST_LINE - 1;
+    struct vxd_queue *queue = NULL;
+    size_t n_bytes;
+    enum vxd_status status;
+
+    VXD_TRY(read_file(dir, text, &n_bytes, err));
+    if (n_bytes == 0) {
+        return VXD_OK;
+    }
+    VXD_TRY(vxd_queue_create(server->context, &queue, err));
+    while (*line != '\0') {
+        size_t n = strcspn(line, "\n");
+        char name[VXD_MODEL_NAME_BYTES];
+        struct vxd_err why = {.message = "the line is damaged"};
+        int precision = 0;
+
+        if (!read_line(line, n, name, &precision) ||
+            load_one(networks, queue, name, precision, &why) != VXD_OK) {
+            char shown[LINE_BYTES];
+
+            (void)snprintf(shown, sizeof shown, "%.*s", (int)n, line);
+            vxd_log(VXD_LOG_WARNING,
+                    "a network that was loaded before the restart cannot be loaded again",
+                    "network", shown, "error", why.message);
+        }
+        line += n + (line[n] == '\n' ? 1 : 0);
+    }
+out:
+    vxd_queue_destroy(queue);
+    return status;
+}

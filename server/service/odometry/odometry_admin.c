@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Odometries as a whole: create, drop, list, get, reset. */
+#include <math.h>
+
+#include "proto/base/clock.h"
+#include "server/instance/instance.h"
+#include "server/service/odometry/service_odometry.h"
+#include "server/service/service.h"
+
+#define MAX_TTL_S 31536000.0
+
+enum {
+    MAX_INFO_BYTES = 1536 /* of one OdometryInfo with all that it may have */
+};
+
+struct admin_job {
+    struct vxd_named_odometry *odometry; /* held */
+    struct vxd_odometry_options options; /* create: with the defaults */
+    struct vxd_volume_pose initial;
+    struct vxd_decoder
+        *arena; /* list: not the request's, whose budget depends on its size */
+};
+
+bool vxd_odometry_changes(const struct vxd_request *request)
+{
+    (void)request;
+    return true;
+}
+
+static enum vxd_status begin_check(struct vxd_request *request, const char *name,
+                                   struct vxd_err *err)
+{
+    if (!vxd_is_name(name)) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "name",
+                        "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", name);
+    }
+    request->state =
+        vxd_message_array(request->decoder, 1, sizeof(struct admin_job), err);
+    return request->state != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
+}
+
+static enum vxd_status find(struct vxd_request *request, const char *name,
+                            struct vxd_named_odometry **out, struct vxd_err *err)
+{
+    *out = vxd_odometries_find(request->server->odometries, VXD_ODOMETRY_NAMED, name);
+    return *out != NULL ? VXD_OK
+                        : vxd_fail(err, VXD_NOT_FOUND, "name",
+                                   "there is no odometry \"%s\"; a restart of the "
+                                   "server forgets them",
+                                   name);
+}
+
+static enum vxd_status new_info(struct vxd_decoder *arena,
+                                const struct vxd_named_odometry *odometry,
+                                Voxeld__V1__OdometryInfo **out, struct vxd_err *err)
+{
+    Voxeld__V1__OdometryInfo *info =
+        vxd_message_new(arena, &voxeld__v1__odometry_info__descriptor, err);
+    struct vxd_odometry_info engine;
+    const struct vxd_odometry_options *options = &engine.options;
+
+    if (info == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    vxd_odometry_get_info(odometry->odometry, &engine);
+    info->name = vxd_message_text(arena, odometry->name, strlen(odometry->name), err);
+    info->owner = vxd_message_text(arena, odometry->owner, strlen(odometry->owner), err);
+    info->t_map_sensor = vxd_volume_new_pose(arena, &engine.T_map_sensor, err);
+    if (info->name == NULL || info->owner == NULL || info->t_map_sensor == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    info->max_range_m = options->max_range_m;
+    info->min_range_m = options->min_range_m;
+    info->voxel_size_m = options->voxel_size_m;
+    info->max_points = (uint32_t)options->max_points;
+    info->method = (Voxeld__V1__OdometryMethod)options->method;
+    info->robust = (Voxeld__V1__OdometryRobust)options->robust;
+    info->initial_threshold_m = options->initial_threshold_m;
+    info->min_motion_m = options->min_motion_m;
+    info->max_iterations = (uint32_t)options->max_iterations;
+    info->inlier_m = options->inlier_m;
+    info->min_fitness = options->min_fitness;
+    info->min_constraint = options->min_constraint;
+    info->max_translation_m = options->max_translation_m;
+    info->max_rotation_deg = options->max_rotation_deg;
+    info->max_bytes = options->max_bytes;
+    info->generation = odometry->generation;
+    info->created_ns = odometry->created_unix_ns;
+    info->threshold_m = engine.threshold_m;
+    info->n_scans = engine.n_scans;
+    info->n_lost = engine.n_lost;
+    info->n_lost_in_a_row = engine.n_lost_in_a_row;
+    info->n_voxels = engine.n_voxels;
+    info->n_bytes = engine.n_bytes;
+    info->stamp_ns = engine.stamp_ns;
+    if (odometry->ttl_ns > 0) {
+        int64_t left = odometry->used_ns + odometry->ttl_ns - vxd_clock_ns();
+
+        info->ttl_s = (double)odometry->ttl_ns / 1e9;
+        info->ttl_left_s = left > 0 ? (double)left / 1e9 : 0;
+    }
+    *out = info;
+    return VXD_OK;
+}
+
+/* --- create ---------------------------------------------------------------------------- */
+
+static enum vxd_status read_options(const Voxeld__V1__OdometryCreateRequest *input,
+                                    struct vxd_odometry_options *out, struct vxd_err *err)
+{
+    if (input->max_points > INT32_MAX || input->max_iterations > INT32_MAX) {
+        return vxd_fail(
+            err, VXD_INVALID_ARGUMENT,
+            input->max_points > INT32_MAX ? "max_points" : "max_iterations",
+            "is %u, must be at most %d",
+            input->max_points > INT32_MAX ? input->max_points : input->max_iterations,
+            input->max_points > INT32_MAX ? VXD_ODOMETRY_MAX_VOXEL_POINTS : 500);
+    }
+    *out = (struct vxd_odometry_options){
+        .max_range_m = input->max_range_m,
+        .min_range_m = input->min_range_m,
+        .voxel_size_m = input->voxel_size_m,
+        .max_points = (int)input->max_points,
+        .method = (enum vxd_odometry_method)input->method,
+        .robust = (enum vxd_odometry_robust)input->robust,
+        .initial_threshold_m = input->initial_threshold_m,
+        .min_motion_m = input->min_motion_m,
+        .max_iterations = (int)input->max_iterations,
+        .inlier_m = input->inlier_m,
+        .min_fitness = input->min_fitness,
+        .min_constraint = input->min_constraint,
+        .max_translation_m = input->max_translation_m,
+        .max_rotation_deg = input->max_rotation_deg,
+        .max_bytes =
+            input->max_bytes > 0 ? (size_t)input->max_bytes : VXD_ODOMETRY_BYTES};
+    return vxd_odometry_options_init(out, err);
+}
+
+enum vxd_status vxd_odometry_create_check(struct vxd_request *request,
+                                          struct vxd_err *err)
+{
+    const Voxeld__V1__OdometryCreateRequest *input =
+        (const Voxeld__V1__OdometryCreateRequest *)request->input;
+    struct admin_job *job;
+    enum vxd_status status;
+
+    VXD_TRY(begin_check(request, input->name, err));
+    job = request->state;
+    if (!(input->ttl_s >= 0 && input->ttl_s <= MAX_TTL_S)) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "ttl_s", "is %g, must be 0 to %g",
+                         input->ttl_s, MAX_TTL_S));
+    }
+    VXD_TRY(read_options(input, &job->options, err));
+    VXD_TRY(vxd_volume_read_pose(input->initial, "initial", &job->initial, err));
+out:
+    return status;
+}
+
+static bool is_equal(const struct vxd_named_odometry *odometry,
+                     const struct vxd_odometry_options *b, int64_t ttl_ns)
+{
+    struct vxd_odometry_info info;
+    const struct vxd_odometry_options *a = &info.options;
+
+    vxd_odometry_get_info(odometry->odometry, &info);
+    return odometry->ttl_ns == ttl_ns && a->max_range_m == b->max_range_m &&
+           a->min_range_m == b->min_range_m && a->voxel_size_m == b->voxel_size_m &&
+           a->max_points == b->max_points && a->method == b->method &&
+           a->robust == b->robust && a->initial_threshold_m == b->initial_threshold_m &&
+           a->min_motion_m == b->min_motion_m && a->max_iterations == b->max_iterations &&
+           a->inlier_m == b->inlier_m && a->min_fitness == b->min_fitness &&
+           a->min_constraint == b->min_constraint &&
+           a->max_translation_m == b->max_translation_m &&
+           a->max_rotation_deg == b->max_rotation_deg && a->max_bytes == b->max_bytes;
+}
+
+enum vxd_status vxd_odometry_create_submit(struct vxd_request *request,
+                                           struct vxd_queue *queue, struct vxd_err *err)
+{
+    const Voxeld__V1__OdometryCreateRequest *input =
+        (const Voxeld__V1__OdometryCreateRequest *)request->input;
+    struct admin_job *job = request->state;
+    struct vxd_odometries *odometries = request->server->odometries;
+    struct vxd_odometry_terms terms = {.kind = VXD_ODOMETRY_NAMED,
+                                       .name = input->name,
+                                       .owner = request->principal.name,
+                                       .ttl_ns = (int64_t)ceil(input->ttl_s * 1e9),
+                                       .options = job->options,
+                                       .initial = &job->initial};
+    struct vxd_named_odometry *odometry =
+        vxd_odometries_find(odometries, VXD_ODOMETRY_NAMED, input->name);
+    Voxeld__V1__OdometryCreateResponse *reply = vxd_message_new(
+        request->decoder, &voxeld__v1__odometry_create_response__descriptor, err);
+    enum vxd_status status = VXD_OK;
+
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    reply->existed = odometry != NULL;
+    if (odometry != NULL && !is_equal(odometry, &job->options, terms.ttl_ns)) {
+        return vxd_fail(err, VXD_ALREADY_EXISTS, "name",
+                        "the odometry \"%s\" exists with other parameters", input->name);
+    }
+    if (odometry == NULL) {
+        VXD_TRY(vxd_odometries_add(odometries, queue, &terms, &odometry, err));
+    }
+    status = new_info(request->decoder, odometry, &reply->odometry, err);
+    if (status != VXD_OK && !reply->existed) {
+        vxd_odometries_remove(odometries, queue, odometry);
+    }
+    request->output = &reply->base;
+out:
+    return status;
+}
+
+/* --- drop ------------------------------------------------------------------------------ */
+
+enum vxd_status vxd_odometry_drop_check(struct vxd_request *request, struct vxd_err *err)
+{
+    return begin_check(
+        request, ((const Voxeld__V1__OdometryDropRequest *)request->input)->name, err);
+}
+
+enum vxd_status vxd_odometry_drop_submit(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err)
+{
+    const Voxeld__V1__OdometryDropRequest *input =
+        (const Voxeld__V1__OdometryDropRequest *)request->input;
+    Voxeld__V1__OdometryDropResponse *reply = vxd_message_new(
+        request->decoder, &voxeld__v1__odometry_drop_response__descriptor, err);
+    struct vxd_named_odometry *odometry;
+    enum vxd_status status;
+
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    status = find(request, input->name, &odometry, err);
+    if (status == VXD_OK) {
+        vxd_odometries_remove(request->server->odometries, queue, odometry);
+        reply->existed = true;
+    }
+    request->output = &reply->base;
+    return status == VXD_NOT_FOUND && input->missing_ok ? VXD_OK : status;
+}
+
+/* --- list, get, reset ------------------------------------------------------------------- */
+
+enum vxd_status vxd_odometry_list_check(struct vxd_request *request, struct vxd_err *err)
+{
+    request->state =
+        vxd_message_array(request->decoder, 1, sizeof(struct admin_job), err);
+    return request->state != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
+}
+
+enum vxd_status vxd_odometry_list_submit(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err)
+{
+    struct vxd_odometries *odometries = request->server->odometries;
+    struct admin_job *job = request->state;
+    Voxeld__V1__OdometryListResponse *reply = vxd_message_new(
+        request->decoder, &voxeld__v1__odometry_list_response__descriptor, err);
+    struct vxd_odometries_usage usage;
+    enum vxd_status status = VXD_OK;
+
+    (void)queue;
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    vxd_odometries_get_usage(odometries, &usage);
+    VXD_TRY(vxd_decoder_create((usage.n_odometries + 1) * MAX_INFO_BYTES, NULL,
+                               &job->arena, err));
+    reply->odometries = vxd_message_pointers(job->arena, usage.n_odometries, err);
+    if (reply->odometries == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (const struct vxd_named_odometry *o = vxd_odometries_next(odometries, NULL);
+         o != NULL; o = vxd_odometries_next(odometries, o)) {
+        VXD_TRY(new_info(job->arena, o, &reply->odometries[reply->n_odometries], err));
+        reply->n_odometries++;
+    }
+    request->output = &reply->base;
+out:
+    return status;
+}
+
+void vxd_odometry_list_release(struct vxd_request *request, struct vxd_queue *queue)
+{
+    struct admin_job *job = request->state;
+
+    (void)queue;
+    vxd_decoder_destroy(job->arena);
+    job->arena = NULL;
+}
+
+enum vxd_status vxd_odometry_get_check(struct vxd_request *request, struct vxd_err *err)
+{
+    return begin_check(
+        request, ((const Voxeld__V1__OdometryGetRequest *)request->input)->name, err);
+}
+
+enum vxd_status vxd_odometry_get_submit(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err)
+{
+    const Voxeld__V1__OdometryGetRequest *input =
+        (const Voxeld__V1__OdometryGetRequest *)request->input;
+    Voxeld__V1__OdometryGetResponse *reply = vxd_message_new(
+        request->decoder, &voxeld__v1__odometry_get_response__descriptor, err);
+    struct vxd_named_odometry *odometry;
+    enum vxd_status status;
+
+    (void)queue;
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    VXD_TRY(find(request, input->name, &odometry, err)); /* this is no use of it */
+    VXD_TRY(new_info(request->decoder, odometry, &reply->odometry, err));
+    request->output = &reply->base;
+out:
+    return status;
+}
+
+enum vxd_status vxd_odometry_reset_check(struct vxd_request *request, struct vxd_err *err)
+{
+    const Voxeld__V1__OdometryResetRequest *input =
+        (const Voxeld__V1__OdometryResetRequest *)request->input;
+    enum vxd_status status;
+
+    VXD_TRY(begin_check(request, input->name, err));
+    status = vxd_volume_read_pose(input->initial, "initial",
+                                  &((struct admin_job *)request->state)->initial, err);
+out:
+    return status;
+}
+
+enum vxd_status vxd_odometry_reset_submit(struct vxd_request *request,
+                                          struct vxd_queue *queue, struct vxd_err *err)
+{
+    const Voxeld__V1__OdometryResetRequest *input =
+        (const Voxeld__V1__OdometryResetRequest *)request->input;
+    struct admin_job *job = request->state;
+    Voxeld__V1__OdometryResetResponse *reply = vxd_message_new(
+        request->decoder, &voxeld__v1__odometry_reset_response__descriptor, err);
+    struct vxd_named_odometry *odometry;
+    enum vxd_status status;
+
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    VXD_TRY(find(request, input->name, &odometry, err));
+    job->odometry = odometry;
+    vxd_named_odometry_hold(odometry);
+    VXD_TRY(vxd_odometry_reset(queue, odometry->odometry, &job->initial, err));
+    VXD_TRY(new_info(request->decoder, odometry, &reply->odometry, err));
+    request->output = &reply->base;
+out:
+    return status;
+}
+
+/* Of methods whose reply submit has made. */
+enum vxd_status vxd_odometry_done(struct vxd_request *request, struct vxd_queue *queue,
+                                  struct vxd_err *err)
+{
+    (void)request;
+    (void)queue;
+    (void)err;
+    return VXD_OK;
+}
+
+void vxd_odometry_release(struct vxd_request *request, struct vxd_queue *queue)
+{
+    struct admin_job *job = request->state;
+
+    if (job->odometry != NULL) {
+        vxd_named_odometry_drop(request->server->odometries, queue, job->odometry);
+        job->odometry = NULL;
+    }
+}

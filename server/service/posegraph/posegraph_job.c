@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The memory of one request on a pose graph, poses of messages. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "server/instance/instance.h"
+#include "server/service/posegraph/posegraph_service.h"
+#include "server/service/service.h"
+
+#define MAX_NORM_ERROR 1e-3
+#define MAX_METRES 1e9
+
+/* For methods that always change something. */
+bool vxd_posegraph_changes(const struct vxd_request *request)
+{
+    (void)request;
+    return true;
+}
+
+enum vxd_status vxd_posegraph_begin_check(struct vxd_request *request, size_t n_bytes,
+                                          const char *name, struct vxd_err *err)
+{
+    if (!vxd_is_name(name)) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "name",
+                        "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", name);
+    }
+    request->state = vxd_message_array(request->decoder, 1, n_bytes, err);
+    return request->state != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
+}
+
+enum vxd_status vxd_posegraph_open(struct vxd_request *request, const char *name,
+                                   struct vxd_err *err)
+{
+    struct vxd_posegraph_job *job = request->state;
+    struct vxd_posegraphs *posegraphs = request->server->posegraphs;
+    enum vxd_status status;
+
+    job->graph = vxd_posegraphs_find(posegraphs, name);
+    if (job->graph == NULL) {
+        return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no pose graph \"%s\"",
+                        name);
+    }
+    vxd_named_posegraph_hold(job->graph);
+    if (job->graph->durable.journal_id == 0) {
+        return VXD_OK;
+    }
+    VXD_TRY(vxd_posegraph_check_visible(posegraphs, job->graph, err));
+    if (request->method->changes == NULL) {
+        vxd_posegraph_conclude(request, &job->commit, job->graph, VXD_POSEGRAPH_READ);
+        return VXD_OK;
+    }
+    status = vxd_posegraph_check_journal(posegraphs, job->graph, err);
+out:
+    return status;
+}
+
+enum vxd_status vxd_posegraph_peek(struct vxd_request *request, const char *name,
+                                   const struct vxd_named_posegraph **graph,
+                                   struct vxd_err *err)
+{
+    struct vxd_posegraphs *posegraphs = request->server->posegraphs;
+    struct vxd_named_posegraph *found = vxd_posegraphs_find(posegraphs, name);
+    enum vxd_status status = VXD_OK;
+
+    *graph = NULL;
+    if (found == NULL) {
+        return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no pose graph \"%s\"",
+                        name);
+    }
+    request->bulk = true; /* others run between the stages */
+    if (found->durable.journal_id != 0) {
+        VXD_TRY(vxd_posegraph_check_visible(posegraphs, found, err));
+        if (found->durable.n_waiting > 0) {
+            request->more = true;
+            request->is_waiting = true;
+            return VXD_OK;
+        }
+    }
+    *graph = found;
+out:
+    return status;
+}
+
+void vxd_posegraph_go_on_reading(struct vxd_request *request)
+{
+    atomic_store(&request->lane, VXD_LANE_READ);
+    request->more = true;
+}
+
+enum vxd_status vxd_posegraph_tensor(struct vxd_request *request, enum vxd_dtype dtype,
+                                     size_t n, size_t columns, Voxeld__V1__Tensor **out,
+                                     void **array, struct vxd_err *err)
+{
+    struct vxd_posegraph_job *job = request->state;
+    size_t n_bytes = n * (columns > 0 ? columns : 1) * vxd_dtype_bytes(dtype);
+    Voxeld__V1__Tensor *tensor =
+        vxd_message_new(request->decoder, &voxeld__v1__tensor__descriptor, err);
+
+    if (tensor == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    tensor->dtype = (Voxeld__V1__DType)dtype;
+    tensor->n_shape = columns > 0 ? 2 : 1;
+    tensor->shape = vxd_message_array(request->decoder, 2, sizeof *tensor->shape, err);
+    if (tensor->shape == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    *array = calloc(n_bytes + 1, 1);
+    if (*array == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                        "no memory for an array of %zu bytes", n_bytes);
+    }
+    job->arrays[job->n_arrays++] = *array;
+    tensor->shape[0] = (int64_t)n;
+    tensor->shape[1] = (int64_t)columns;
+    tensor->data.data = *array;
+    tensor->data.len = n_bytes;
+    *out = tensor;
+    return VXD_OK;
+}
+
+void vxd_posegraph_release(struct vxd_request *request, struct vxd_queue *queue)
+{
+    struct vxd_posegraph_job *job = request->state;
+    struct vxd_posegraphs *posegraphs = request->server->posegraphs;
+
+    (void)queue;
+    for (size_t i = 0; i < job->n_arrays; i++) {
+        free(job->arrays[i]);
+    }
+    job->n_arrays = 0;
+    vxd_posegraph_end_commit(request, &job->commit);
+    if (job->graph != NULL) {
+        vxd_named_posegraph_drop(posegraphs, job->graph);
+        job->graph = NULL;
+    }
+    if (job->made != NULL) {
+        vxd_named_posegraph_drop(posegraphs, job->made);
+        job->made = NULL;
+    }
+}
+
+/* --- fields -------------------------------------------------------------------------------------- */
+
+enum vxd_status vxd_posegraph_check_number(double value, const char *field, double low,
+                                           double high, struct vxd_err *err)
+{
+    return value >= low && value <= high
+               ? VXD_OK
+               : vxd_fail(err, VXD_INVALID_ARGUMENT, field, "is %g, must be %g to %g",
+                          value, low, high);
+}
+
+enum vxd_status vxd_posegraph_read_pose(const Voxeld__V1__Pose *pose, const char *field,
+                                        struct vxd_rigid *out, struct vxd_err *err)
+{
+    const Voxeld__V1__Quaternion *q = pose != NULL ? pose->rotation : NULL;
+    const Voxeld__V1__Vec3 *t = pose != NULL ? pose->translation : NULL;
+    double norm;
+
+    *out = (struct vxd_rigid){.q = {0, 0, 0, 1}};
+    if (t != NULL) {
+        if (!(fabs(t->x) <= MAX_METRES && fabs(t->y) <= MAX_METRES &&
+              fabs(t->z) <= MAX_METRES)) {
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
+                            "its translation is not finite, or beyond 1e9 m");
+        }
+        out->t_m[0] = t->x;
+        out->t_m[1] = t->y;
+        out->t_m[2] = t->z;
+    }
+    if (q == NULL || (q->x == 0 && q->y == 0 && q->z == 0 && q->w == 0)) {
+        return VXD_OK;
+    }
+    norm = sqrt(q->x * q->x + q->y * q->y + q->z * q->z + q->w * q->w);
+    if (!(fabs(norm - 1) <= MAX_NORM_ERROR)) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
+                        "its quaternion has the norm %g, must be 1 (to %g)", norm,
+                        MAX_NORM_ERROR);
+    }
+    out->q[0] = q->x / norm;
+    out->q[1] = q->y / norm;
+    out->q[2] = q->z / norm;
+    out->q[3] = q->w / norm;
+    return VXD_OK;
+}
+
+Voxeld__V1__Pose *vxd_posegraph_new_pose(struct vxd_decoder *decoder,
+                                         const struct vxd_rigid *pose,
+                                         struct vxd_err *err)
+{
+    Voxeld__V1__Pose *out = vxd_message_new(decoder, &voxeld__v1__pose__descriptor, err);
+
+    if (out == NULL) {
+        return NULL;
+    }
+    out->translation = vxd_message_new(decoder, &voxeld__v1__vec3__descriptor, err);
+    out->rotation = vxd_message_new(decoder, &voxeld__v1__quaternion__descriptor, err);
+    if (out->translation == NULL || out->rotation == NULL) {
+        return NULL;
+    }
+    out->translation->x = pose->t_m[0];
+    out->translation->y = pose->t_m[1];
+    out->translation->z = pose->t_m[2];
+    out->rotation->x = pose->q[0];
+    out->rotation->y = pose->q[1];
+    out->rotation->z = pose->q[2];
+    out->rotation->w = pose->q[3];
+    return out;
+}

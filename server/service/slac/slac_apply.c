@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Points and volumes that a control grid moves. */
+#include <math.h>
+
+#include "server/instance/instance.h"
+#include "server/service/service.h"
+#include "server/service/slac/slac_service.h"
+
+#define POINT_BYTES 64 /* of engine memory, with normals */
+#define MAX_TTL_S 31536000.0
+
+/* --- points ------------------------------------------------------------------------------ */
+
+struct apply_job {
+    struct vxd_map_job base; /* first: request->state is both */
+    size_t n;
+    struct vxd_deform_apply_args args;
+    struct vxd_deform *deform;
+    struct vxd_map_output *points;
+    struct vxd_map_output *normals;
+    struct vxd_map_output *inside;
+    Voxeld__V1__SlacApplyResponse *reply;
+};
+
+static enum vxd_status check_rows(const Voxeld__V1__Tensor *tensor, const char *field,
+                                  size_t *n, struct vxd_err *err)
+{
+    enum vxd_status status;
+
+    VXD_TRY(vxd_map_check_tensor(tensor, field, n, err));
+    if (tensor->n_shape != 2 || tensor->shape[1] != 3) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, field,
+                         "must be n x 3: x, y and z of each point"));
+    }
+    if (tensor->n_values == 0 && (enum vxd_dtype)tensor->dtype != VXD_FLOAT32) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, field,
+                         "has the dtype %d, must have %d (FLOAT32)", (int)tensor->dtype,
+                         (int)VXD_FLOAT32));
+    }
+out:
+    return status;
+}
+
+enum vxd_status vxd_slac_apply_check(struct vxd_request *request, struct vxd_err *err)
+{
+    const Voxeld__V1__SlacApplyRequest *input =
+        (const Voxeld__V1__SlacApplyRequest *)request->input;
+    struct apply_job *job = vxd_message_array(request->decoder, 1, sizeof *job, err);
+    size_t n_normals = 0;
+    enum vxd_status status;
+
+    if (job == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    request->state = job;
+    VXD_TRY(vxd_map_check_name(input->name, "name", err));
+    VXD_TRY(check_rows(input->points, "points", &job->n, err));
+    if (input->normals != NULL) {
+        VXD_TRY(check_rows(input->normals, "normals", &n_normals, err));
+    }
+    if (input->normals != NULL && n_normals != job->n) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "normals",
+                         "are %zu, there are %zu points", n_normals, job->n));
+    }
+    VXD_TRY(vxd_slac_read_pose(input->t_grid_points, "T_grid_points",
+                               &job->args.T_grid_in, err));
+    VXD_TRY(
+        vxd_slac_read_pose(input->t_out_grid, "T_out_grid", &job->args.T_out_grid, err));
+    job->args.is_inverse = input->inverse;
+    job->args.n = job->n;
+    request->n_points = job->n;
+    request->cost_bytes = (uint64_t)job->n * POINT_BYTES;
+    request->bulk = job->n > request->server->config.bulk_points;
+out:
+    return status;
+}
+
+static enum vxd_status upload_rows(struct vxd_queue *queue, struct apply_job *job,
+                                   const Voxeld__V1__Tensor *tensor, const char *field,
+                                   const float **out, struct vxd_err *err)
+{
+    enum vxd_dtype dtype = VXD_FLOAT32;
+    const void *host = NULL;
+    const void *device = NULL;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_map_read_rows(&job->base, queue, tensor, field, job->n, 3, false, &dtype,
+                              &host, err));
+    VXD_TRY(vxd_map_upload(&job->base, queue, host, job->n * 12, &device, err));
+    *out = device;
+out:
+    return status;
+}
+
+static enum vxd_status reserve(struct vxd_request *request, struct vxd_queue *queue,
+                               struct vxd_err *err)
+{
+    struct apply_job *job = request->state;
+    bool has_normals = job->args.normals != NULL;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_map_reserve_output(&job->base, queue, job->n, 12, &job->points, err));
+    VXD_TRY(vxd_map_reserve_output(&job->base, queue, job->n, 1, &job->inside, err));
+    VXD_TRY(
+        vxd_map_new_tensor(request, VXD_FLOAT32, job->n, 3, &job->reply->points, err));
+    VXD_TRY(vxd_map_new_tensor(request, VXD_FLOAT32, has_normals ? job->n : 0, 3,
+                               &job->reply->normals, err));
+    if (has_normals) {
+        VXD_TRY(
+            vxd_map_reserve_output(&job->base, queue, job->n, 12, &job->normals, err));
+        job->args.out_normals = job->normals->device;
+    }
+    job->args.out_points = job->points->device;
+    job->args.is_inside = job->inside->device;
+out:
+    return status;
+}
+
+enum vxd_status vxd_slac_apply_submit(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err)
+{
+    const Voxeld__V1__SlacApplyRequest *input =
+        (const Voxeld__V1__SlacApplyRequest *)request->input;
+    struct apply_job *job = request->state;
+    enum vxd_status status;
+
+    job->reply = vxd_message_new(request->decoder,
+                                 &voxeld__v1__slac_apply_response__descriptor, err);
+    if (job->reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    VXD_TRY(vxd_map_open(request, input->name, err));
+    VXD_TRY(vxd_slac_open_grid(queue, job->base.map, "name", &job->deform, err));
+    if (job->n > 0) {
+        VXD_TRY(upload_rows(queue, job, input->points, "points", &job->args.points, err));
+    }
+    if (input->normals != NULL && job->n > 0) {
+        VXD_TRY(
+            upload_rows(queue, job, input->normals, "normals", &job->args.normals, err));
+    }
+    VXD_TRY(reserve(request, queue, err));
+    VXD_TRY(vxd_deform_apply(queue, job->deform, &job->args, err));
+    VXD_TRY(vxd_map_fetch_outputs(&job->base, queue, err));
+    request->output = &job->reply->base;
+out:
+    return status;
+}
+
+enum vxd_status vxd_slac_apply_finish(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err)
+{
+    struct apply_job *job = request->state;
+
+    (void)queue;
+    (void)err;
+    vxd_map_show(job->reply->points, job->points);
+    if (job->normals != NULL) {
+        vxd_map_show(job->reply->normals, job->normals);
+        job->reply->n_normals = job->n;
+    }
+    job->reply->n_points = job->n;
+    job->reply->n_inside = vxd_map_count(job->inside, job->n);
+    job->reply->engine_ms = (double)request->engine_ns / 1e6;
+    vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_MAP_READ);
+    return VXD_OK;
+}
+
+void vxd_slac_apply_release(struct vxd_request *request, struct vxd_queue *queue)
+{
+    struct apply_job *job = request->state;
+
+    vxd_deform_destroy(queue, job->deform);
+    job->deform = NULL;
+    vxd_map_release(request, queue);
+}
+
+/* --- volumes ------------------------------------------------------------------------------ */
+
+struct deform_job {
+    struct vxd_map_job base;         /* first: request->state is both */
+    struct vxd_named_volume *volume; /* held */
+    struct vxd_named_volume *made;   /* held */
+    struct vxd_volume_terms terms;
+    struct vxd_deform *deform;
+    Voxeld__V1__SlacDeformVolumeResponse *reply;
+};
+
+bool vxd_slac_deform_volume_changes(const struct vxd_request *request)
+{
+    (void)request;
+    return true;
+}
+
+enum vxd_status vxd_slac_deform_volume_check(struct vxd_request *request,
+                                             struct vxd_err *err)
+{
+    const Voxeld__V1__SlacDeformVolumeRequest *input =
+        (const Voxeld__V1__SlacDeformVolumeRequest *)request->input;
+    struct deform_job *job = vxd_message_array(request->decoder, 1, sizeof *job, err);
+    enum vxd_status status;
+
+    if (job == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    request->state = job;
+    VXD_TRY(vxd_map_check_name(input->name, "name", err));
+    VXD_TRY(vxd_map_check_name(input->volume, "volume", err));
+    VXD_TRY(vxd_map_check_name(input->to, "to", err));
+    if (!(input->ttl_s >= 0 && input->ttl_s <= MAX_TTL_S)) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "ttl_s", "is %g, must be 0 to %g",
+                         input->ttl_s, MAX_TTL_S));
+    }
+    (void)snprintf(job->terms.name, sizeof job->terms.name, "%s", input->to);
+    (void)snprintf(job->terms.owner, sizeof job->terms.owner, "%s",
+                   request->principal.name);
+    job->terms.ttl_ns = (int64_t)ceil(input->ttl_s * 1e9);
+out:
+    return status;
+}
+
+static enum vxd_status find_volume(struct vxd_request *request, const char *name,
+                                   struct vxd_err *err)
+{
+    struct deform_job *job = request->state;
+    struct vxd_volumes *volumes = request->server->volumes;
+    enum vxd_status status;
+
+    job->volume = vxd_volumes_find(volumes, name);
+    if (job->volume == NULL) {
+        return vxd_fail(err, VXD_NOT_FOUND, "volume", "there is no volume \"%s\"", name);
+    }
+    vxd_named_volume_hold(job->volume);
+    VXD_TRY(vxd_volume_check_visible(volumes, job->volume, err));
+    if (vxd_volumes_find(volumes, job->terms.name) != NULL) {
+        VXD_TRY(vxd_fail(err, VXD_ALREADY_EXISTS, "to",
+                         "there is a volume \"%s\" already", job->terms.name));
+    }
+out:
+    return status;
+}
+
+enum vxd_status vxd_slac_deform_volume_submit(struct vxd_request *request,
+                                              struct vxd_queue *queue,
+                                              struct vxd_err *err)
+{
+    const Voxeld__V1__SlacDeformVolumeRequest *input =
+        (const Voxeld__V1__SlacDeformVolumeRequest *)request->input;
+    struct deform_job *job = request->state;
+    struct vxd_volumes *volumes = request->server->volumes;
+    struct vxd_volume *volume = NULL;
+    struct vxd_volume_info info;
+    enum vxd_status status;
+
+    job->reply = vxd_message_new(
+        request->decoder, &voxeld__v1__slac_deform_volume_response__descriptor, err);
+    if (job->reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    if (job->volume == NULL) {
+        VXD_TRY(find_volume(request, input->volume, err));
+    }
+    if (vxd_volume_is_waiting(volumes, job->volume)) { /* for the disk */
+        request->is_waiting = true;
+        request->more = true;
+        return VXD_OK;
+    }
+    VXD_TRY(vxd_map_open(request, input->name, err));
+    VXD_TRY(vxd_slac_open_grid(queue, job->base.map, "name", &job->deform, err));
+    job->terms.max_bytes = job->volume->terms.max_bytes;
+    vxd_volume_get_info(job->volume->volume, &info);
+    VXD_TRY(vxd_volumes_check_copy(volumes, &job->terms, info.n_bytes, err));
+    VXD_TRY(
+        vxd_slac_deform_volume(queue, job->volume->volume, job->deform, &volume, err));
+    VXD_TRY(vxd_named_volume_new(volumes, queue, &job->terms, &job->volume->spec, volume,
+                                 &job->made, err));
+    vxd_volume_get_info(job->made->volume, &info);
+    job->reply->n_blocks = info.n_blocks;
+    job->reply->stamp = info.version;
+    request->output = &job->reply->base;
+out:
+    return status;
+}
+
+enum vxd_status vxd_slac_deform_volume_finish(struct vxd_request *request,
+                                              struct vxd_queue *queue,
+                                              struct vxd_err *err)
+{
+    struct deform_job *job = request->state;
+
+    (void)queue;
+    (void)err;
+    job->reply->engine_ms = (double)request->engine_ns / 1e6;
+    vxd_volumes_publish(request->server->volumes, job->made);
+    return VXD_OK;
+}
+
+void vxd_slac_deform_volume_release(struct vxd_request *request, struct vxd_queue *queue)
+{
+    struct deform_job *job = request->state;
+    struct vxd_volumes *volumes = request->server->volumes;
+
+    vxd_deform_destroy(queue, job->deform);
+    job->deform = NULL;
+    if (job->made != NULL) {
+        vxd_named_volume_drop(volumes, queue, job->made);
+        job->made = NULL;
+    }
+    if (job->volume != NULL) {
+        vxd_named_volume_drop(volumes, queue, job->volume);
+        job->volume = NULL;
+    }
+    vxd_map_release(request, queue);
+}

@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Motions and their derivatives against differences; the factorization against dense Cholesky; spheres
+ * and tori that have to converge, with the same bits for any number of threads; what is refused. */
+#include "gpu/posegraph/posegraph.h"
+
+#include <math.h>
+
+#include "gpu/posegraph/block_cholesky.h"
+#include "gpu/posegraph/posegraph_math.h"
+#include "tests/support/posegraph/graphs.h"
+#include "tests/support/test.h"
+
+static void random_motion(uint64_t *state, double spread, struct vxd_rigid *out)
+{
+    double x[6];
+
+    for (int i = 0; i < 6; i++) {
+        x[i] = spread * graph_normal(state);
+    }
+    vxd_rigid_exp(x, out);
+}
+
+static void test_logarithm_is_the_inverse_of_the_exponential(void)
+{
+    uint64_t state = 1;
+
+    for (int round = 0; round < 2000; round++) {
+        double spread = pow(10, -6 + round % 7) * 0.5;
+        double x[6];
+        double y[6];
+        struct vxd_rigid motion;
+        double angle;
+
+        for (int i = 0; i < 6; i++) {
+            x[i] = spread * graph_normal(&state);
+        }
+        angle = sqrt(x[3] * x[3] + x[4] * x[4] + x[5] * x[5]);
+        for (int i = 3; i < 6 && angle > 3; i++) {
+            x[i] *= 3 / angle; /* the logarithm's range */
+        }
+        vxd_rigid_exp(x, &motion);
+        vxd_rigid_log(&motion, y);
+        for (int i = 0; i < 6; i++) {
+            CHECK(fabs(x[i] - y[i]) < 1e-9 * fmax(1, fabs(x[i])));
+        }
+    }
+}
+
+/* d e / d x of an edge for one of its poses, by central differences. */
+static void check_jacobian(const struct vxd_rigid poses[2], const struct vxd_rigid *Z,
+                           int which, const double jacobian[36])
+{
+    const double step = 1e-6;
+
+    for (int c = 0; c < 6; c++) {
+        double e[2][6];
+        struct vxd_rigid between;
+
+        for (int side = 0; side < 2; side++) {
+            struct vxd_rigid moved[2] = {poses[0], poses[1]};
+            double x[6] = {0};
+
+            x[c] = side == 0 ? step : -step;
+            vxd_rigid_move(&poses[which], x, &moved[which]);
+            vxd_edge_residual(&moved[0], &moved[1], Z, &between, e[side]);
+        }
+        for (int r = 0; r < 6; r++) {
+            double expected = (e[0][r] - e[1][r]) / (2 * step);
+
+            CHECK(fabs(jacobian[6 * r + c] - expected) < 1e-6 * fmax(1, fabs(expected)));
+        }
+    }
+}
+
+static void test_jacobians_are_those_of_differences(void)
+{
+    uint64_t state = 2;
+
+    for (int round = 0; round < 300; round++) {
+        double spread = round % 3 == 0 ? 1e-4 : round % 3 == 1 ? 0.05 : 0.8;
+        struct vxd_rigid poses[2];
+        struct vxd_rigid Z;
+        struct vxd_rigid noise;
+        struct vxd_rigid between;
+        struct vxd_rigid back;
+        double e[6];
+        double to[36];
+        double from[36];
+        double ad[36];
+
+        random_motion(&state, 1, &poses[0]);
+        random_motion(&state, 1, &poses[1]);
+        random_motion(&state, spread, &noise);
+        vxd_rigid_between(&poses[0], &poses[1], &between);
+        vxd_rigid_multiply(&between, &noise, &Z);
+        vxd_edge_residual(&poses[0], &poses[1], &Z, &between, e);
+        vxd_right_jacobian_inverse(e, to);
+        vxd_rigid_invert(&between, &back);
+        vxd_rigid_adjoint(&back, ad);
+        for (int r = 0; r < 6; r++) {
+            for (int c = 0; c < 6; c++) {
+                from[6 * r + c] = 0;
+                for (int k = 0; k < 6; k++) {
+                    from[6 * r + c] -= to[6 * r + k] * ad[6 * k + c];
+                }
+            }
+        }
+        check_jacobian(poses, &Z, 1, to);
+        check_jacobian(poses, &Z, 0, from);
+    }
+}
+
+static void test_robust_weights_are_derivatives_of_costs(void)
+{
+    for (int kind = VXD_POSEGRAPH_SQUARES; kind <= VXD_POSEGRAPH_DCS; kind++) {
+        for (double s = 0.05; s < 40; s *= 1.3) {
+            const double step = 1e-6 * s;
+            double weight;
+            double unused;
+            double high =
+                vxd_robust_cost((enum vxd_posegraph_robust)kind, 1.7, s + step, &unused);
+            double low =
+                vxd_robust_cost((enum vxd_posegraph_robust)kind, 1.7, s - step, &unused);
+
+            (void)vxd_robust_cost((enum vxd_posegraph_robust)kind, 1.7, s, &weight);
+            CHECK(fabs((high - low) / (2 * step) - weight) < 1e-6);
+        }
+    }
+}
+
+/* --- the factorization -------------------------------------------------------------------------- */
+
+/* Solves a dense system by Gauss's elimination. */
+static void solve_dense(double *a, double *x, size_t n)
+{
+    for (size_t j = 0; j < n; j++) {
+        for (size_t r = j + 1; r < n; r++) {
+            double factor = a[r * n + j] / a[j * n + j];
+
+            for (size_t c = j; c < n; c++) {
+                a[r * n + c] -= factor * a[j * n + c];
+            }
+            x[r] -= factor * x[j];
+        }
+    }
+    for (size_t j = n; j-- > 0;) {
+        for (size_t c = j + 1; c < n; c++) {
+            x[j] -= a[j * n + c] * x[c];
+        }
+        x[j] /= a[j * n + j];
+    }
+}
+
+static void *alloc(size_t n, size_t item_bytes)
+{
+    void *memory = calloc(n + 1, item_bytes);
+
+    if (memory == NULL) {
+        abort();
+    }
+    return memory;
+}
+
+static void check_factor(uint32_t n, size_t n_pairs, int b, uint64_t seed)
+{
+    size_t bb = (size_t)(b * b);
+    size_t size = n * (size_t)b;
+    struct vxd_block_pair *pairs = alloc(n_pairs, sizeof *pairs);
+    double *diagonal = alloc(n * bb, sizeof *diagonal);
+    double *blocks = alloc(n_pairs * bb, sizeof *blocks);
+    double *dense = alloc(size * size, sizeof *dense);
+    double *x = alloc(size, sizeof *x);
+    double *expected = alloc(size, sizeof *expected);
+    struct vxd_block_plan *plan = NULL;
+    struct vxd_block_factor *factor = NULL;
+    struct vxd_pool *pool = NULL;
+    struct vxd_err err;
+    uint64_t state = seed;
+
+    for (size_t i = 0; i < n_pairs; i++) {
+        double u = fabs(graph_normal(&state)) * 1e6;
+        double v = fabs(graph_normal(&state)) * 1e6;
+
+        pairs[i].a = (uint32_t)u % n;
+        pairs[i].b = (uint32_t)v % n;
+        if (pairs[i].a == pairs[i].b) {
+            pairs[i].b = (pairs[i].a + 1) % n;
+        }
+        for (size_t k = 0; k < bb; k++) {
+            blocks[i * bb + k] = graph_normal(&state);
+        }
+        for (size_t r = 0; r < (size_t)b; r++) {
+            for (size_t c = 0; c < (size_t)b; c++) {
+                size_t row = pairs[i].a * (size_t)b + r;
+                size_t column = pairs[i].b * (size_t)b + c;
+
+                dense[row * size + column] += blocks[i * bb + r * (size_t)b + c];
+                dense[column * size + row] += blocks[i * bb + r * (size_t)b + c];
+            }
+        }
+    }
+    for (size_t i = 0; i < size; i++) {
+        double sum = 1;
+
+        for (size_t c = 0; c < size; c++) {
+            sum += fabs(dense[i * size + c]);
+        }
+        dense[i * size + i] = sum;
+        diagonal[i / (size_t)b * bb + i % (size_t)b * ((size_t)b + 1)] = sum;
+        x[i] = graph_normal(&state);
+        expected[i] = x[i];
+    }
+    CHECK(vxd_pool_create(2, &pool, &err) == VXD_OK);
+    REQUIRE(vxd_block_plan_create(n, pairs, n_pairs, 0, &plan, &err) == VXD_OK);
+    REQUIRE(vxd_block_factor_create(plan, pool, b, &factor, &err) == VXD_OK);
+    CHECK(vxd_block_factor_run(factor, diagonal, blocks, pairs) == UINT32_MAX);
+    vxd_block_factor_solve(factor, x);
+    solve_dense(dense, expected, size);
+    for (size_t i = 0; i < size; i++) {
+        CHECK(fabs(x[i] - expected[i]) < 1e-9);
+    }
+    diagonal[(n / 2) * bb] = -1;
+    CHECK(vxd_block_factor_run(factor, diagonal, blocks, pairs) < n);
+    vxd_block_factor_destroy(factor);
+    vxd_block_plan_destroy(plan);
+    vxd_pool_destroy(pool);
+    free(expected);
+    free(x);
+    free(dense);
+    free(blocks);
+    free(diagonal);
+    free(pairs);
+}
+
+static void test_factor_solves_as_dense_elimination_does(void)
+{
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        check_factor(1 + (uint32_t)seed * 7, seed * 11 - 11, seed % 2 == 0 ? 6 : 3, seed);
+    }
+    check_factor(2, 5, 6, 99);    /* one pair, named several times */
+    check_factor(40, 1200, 3, 5); /* full */
+}
+
+/* --- optimization ---------------------------------------------------------------------------------- */
+
+struct outcome {
+    struct vxd_posegraph_stats stats;
+    struct vxd_rigid *poses; /* malloc'ed */
+    enum vxd_status status;
+    struct vxd_err err;
+};
+
+static void optimize(const struct vxd_posegraph *graph,
+                     const struct vxd_posegraph_options *options, int n_threads,
+                     struct outcome *out)
+{
+    struct vxd_posegraph_solver *solver = NULL;
+    struct vxd_pool *pool = NULL;
+    bool done = false;
+
+    *out = (struct outcome){.status = VXD_OK};
+    CHECK(vxd_pool_create(n_threads, &pool, &out->err) == VXD_OK);
+    out->status = vxd_posegraph_solver_create(pool, graph, options, &solver, &out->err);
+    while (out->status == VXD_OK && !done) {
+        out->status = vxd_posegraph_solver_step(solver, &done, &out->err);
+    }
+    if (out->status == VXD_OK) {
+        vxd_posegraph_solver_get_stats(solver, &out->stats);
+        out->poses = alloc(graph->n_nodes, sizeof *out->poses);
+        memcpy(out->poses, vxd_posegraph_solver_poses(solver),
+               graph->n_nodes * sizeof *out->poses);
+    }
+    vxd_posegraph_solver_destroy(solver);
+    vxd_pool_destroy(pool);
+}
+
+static void check_converges(struct graph_made *made, double most_error_m)
+{
+    const struct vxd_posegraph_options options = {.start = VXD_POSEGRAPH_CHORDAL};
+    struct vxd_posegraph graph = graph_of(made);
+    struct outcome one;
+    struct outcome three;
+
+    optimize(&graph, &options, 1, &one);
+    optimize(&graph, &options, 3, &three);
+    REQUIRE(one.status == VXD_OK && three.status == VXD_OK);
+    CHECK(one.stats.converged);
+    CHECK(graph_error(made, one.poses) < most_error_m);
+    /* A cost has about as many terms of 1 as it has more edges than poses. */
+    CHECK(one.stats.cost < 6.2 * (double)(made->n_edges - made->n_nodes + 1));
+    CHECK(memcmp(one.poses, three.poses, made->n_nodes * sizeof *one.poses) == 0);
+    CHECK(memcmp(&one.stats.cost, &three.stats.cost, sizeof one.stats.cost) == 0);
+    free(one.poses);
+    free(three.poses);
+    graph_free(made);
+}
+
+static void test_sphere_of_2500_converges_the_same_with_any_threads(void)
+{
+    struct graph_made made;
+
+    graph_make_sphere(50, 50, (struct graph_noise){0.1, 0.05, 1}, &made);
+    check_converges(&made, 8);
+}
+
+static void test_torus_of_5000_converges_the_same_with_any_threads(void)
+{
+    struct graph_made made;
+
+    graph_make_torus(100, 50, (struct graph_noise){0.1, 0.05, 1}, &made);
+    check_converges(&made, 5);
+}
+
+static void test_exact_measurements_give_the_true_poses(void)
+{
+    const struct vxd_posegraph_options options = {.start = VXD_POSEGRAPH_CHORDAL};
+    struct graph_made made;
+    struct vxd_posegraph graph;
+    struct outcome outcome;
+    uint64_t state = 7;
+
+    graph_make_sphere(12, 12, (struct graph_noise){0, 0, 1}, &made);
+    for (size_t i = 1; i < made.n_nodes; i++) { /* nobody knows where the search begins */
+        random_motion(&state, 2, &made.start[i]);
+    }
+    graph = graph_of(&made);
+    optimize(&graph, &options, 2, &outcome);
+    REQUIRE(outcome.status == VXD_OK);
+    CHECK(outcome.stats.cost < 1e-9);
+    CHECK(graph_error(&made, outcome.poses) < 1e-6);
+    free(outcome.poses);
+    graph_free(&made);
+}
+
+static void test_outliers_get_no_weight(void)
+{
+    const struct vxd_posegraph_options options = {.start = VXD_POSEGRAPH_KEEP};
+    struct graph_made made;
+    struct vxd_posegraph graph;
+    struct outcome outcome;
+
+    for (int kind = VXD_POSEGRAPH_CAUCHY; kind <= VXD_POSEGRAPH_DCS; kind++) {
+        size_t n;
+
+        graph_make_sphere(20, 20, (struct graph_noise){0.02, 0.005, 3}, &made);
+        n = made.n_edges;
+        for (size_t i = 0; i < 20; i++) {
+            struct vxd_posegraph_edge *edge = &made.edges[made.n_edges++];
+
+            *edge = made.edges[i];
+            edge->from = (uint32_t)(i * 3);
+            edge->to = (uint32_t)(399 - i * 7);
+            edge->robust = (enum vxd_posegraph_robust)kind;
+            edge->width = 6;
+        }
+        for (size_t i = 399; i < n; i++) { /* of true loops, too */
+            made.edges[i].robust = (enum vxd_posegraph_robust)kind;
+            made.edges[i].width = 6;
+        }
+        memcpy(made.start, made.truth, made.n_nodes * sizeof *made.start);
+        graph = graph_of(&made);
+        optimize(&graph, &options, 2, &outcome);
+        REQUIRE(outcome.status == VXD_OK);
+        CHECK_INT(outcome.stats.n_outliers, 20);
+        CHECK(graph_error(&made, outcome.poses) < 1);
+        free(outcome.poses);
+        graph_free(&made);
+    }
+}
+
+/* --- what is refused ------------------------------------------------------------------------------- */
+
+static void check_refused(const struct vxd_posegraph *graph,
+                          const struct vxd_posegraph_options *options,
+                          enum vxd_status status, const char *field, const char *words)
+{
+    struct outcome outcome;
+
+    optimize(graph, options, 1, &outcome);
+    CHECK_INT(outcome.status, status);
+    CHECK_STR(outcome.err.field, field);
+    CHECK(strstr(outcome.err.message, words) != NULL);
+    free(outcome.poses);
+}
+
+static void test_bad_graphs_are_refused_by_name(void)
+{
+    const struct vxd_posegraph_options none = {.start = VXD_POSEGRAPH_KEEP};
+    const struct vxd_posegraph_options small = {.max_bytes = 20000};
+    const struct vxd_posegraph_options tight = {.max_bytes = 1 << 20};
+    const struct vxd_posegraph_options bad = {.max_iterations = 5000};
+    const uint64_t ids[4] = {10, 20, 30, 40};
+    struct graph_made made;
+    struct vxd_posegraph graph;
+    struct vxd_posegraph_edge kept;
+
+    graph_make_ring(4, 5, (struct graph_noise){0.1, 0.1, 1}, &made);
+    graph = graph_of(&made);
+    graph.ids = ids;
+    kept = made.edges[1];
+    made.edges[1].information[0] = NAN;
+    check_refused(&graph, &none, VXD_INVALID_ARGUMENT, "edges[1]", "node 20 to node 30");
+    made.edges[1] = kept;
+    made.edges[1].information[35] = 0;
+    check_refused(&graph, &none, VXD_INVALID_ARGUMENT, "edges[1]", "singular");
+    made.edges[1] = kept;
+    made.edges[1].information[1] = 1;
+    check_refused(&graph, &none, VXD_INVALID_ARGUMENT, "edges[1]", "not symmetric");
+    made.edges[1] = kept;
+    made.edges[1].T_from_to.q[0] = INFINITY;
+    check_refused(&graph, &none, VXD_INVALID_ARGUMENT, "edges[1]", "unit quaternion");
+    made.edges[1] = kept;
+    made.edges[1].to = 1;
+    check_refused(&graph, &none, VXD_INVALID_ARGUMENT, "edges[1]", "another one");
+    made.edges[1].to = 9;
+    check_refused(&graph, &none, VXD_INVALID_ARGUMENT, "edges[1]", "4 nodes");
+    made.edges[1] = kept;
+    made.edges[1].robust = VXD_POSEGRAPH_HUBER;
+    check_refused(&graph, &none, VXD_INVALID_ARGUMENT, "edges[1].robust", "width");
+    made.edges[1] = kept;
+    made.start[2].t_m[1] = NAN;
+    check_refused(&graph, &none, VXD_INVALID_ARGUMENT, "nodes", "node 30");
+    made.start[2].t_m[1] = 0;
+    graph.n_edges = 2;
+    check_refused(&graph, &none, VXD_FAILED_PRECONDITION, "edges", "node 40");
+    graph.n_edges = made.n_edges;
+    check_refused(&graph, &bad, VXD_INVALID_ARGUMENT, "max_iterations", "5000");
+    graph.n_nodes = 0;
+    check_refused(&graph, &none, VXD_INVALID_ARGUMENT, "nodes", "there are 0");
+    graph_free(&made);
+    graph_make_sphere(20, 20, (struct graph_noise){0.1, 0.05, 1}, &made);
+    graph = graph_of(&made);
+    check_refused(&graph, &small, VXD_RESOURCE_EXHAUSTED, "max_bytes", "budget");
+    check_refused(&graph, &tight, VXD_RESOURCE_EXHAUSTED, "max_bytes", "budget");
+    graph_free(&made);
+}
+
+static void test_one_pose_and_fixed_poses_stay(void)
+{
+    const struct vxd_posegraph_options options = {.start = VXD_POSEGRAPH_CHORDAL};
+    struct graph_made made;
+    struct vxd_posegraph graph;
+    struct outcome outcome;
+    bool fixed[6] = {true, false, false, true, false, false};
+
+    graph_make_ring(6, 5, (struct graph_noise){0.1, 0.1, 1}, &made);
+    graph = graph_of(&made);
+    graph.fixed = fixed;
+    made.start[3] = made.truth[3];
+    optimize(&graph, &options, 1, &outcome);
+    REQUIRE(outcome.status == VXD_OK);
+    CHECK(memcmp(&outcome.poses[0], &made.start[0], sizeof made.start[0]) == 0);
+    CHECK(memcmp(outcome.poses[3].t_m, made.start[3].t_m, sizeof made.start[3].t_m) == 0);
+    CHECK(graph_error(&made, outcome.poses) < 0.5);
+    free(outcome.poses);
+    graph.n_nodes = 1;
+    graph.n_edges = 0;
+    graph.fixed = NULL;
+    optimize(&graph, &options, 1, &outcome);
+    CHECK_INT(outcome.status, VXD_OK);
+    CHECK(outcome.stats.converged && outcome.stats.n_free == 0);
+    free(outcome.poses);
+    graph_free(&made);
+}
+
+static const struct vxd_test tests[] = {
+    VXD_TEST(test_logarithm_is_the_inverse_of_the_exponential),
+    VXD_TEST(test_jacobians_are_those_of_differences),
+    VXD_TEST(test_robust_weights_are_derivatives_of_costs),
+    VXD_TEST(test_factor_solves_as_dense_elimination_does),
+    VXD_TEST(test_sphere_of_2500_converges_the_same_with_any_threads),
+    VXD_TEST(test_torus_of_5000_converges_the_same_with_any_threads),
+    VXD_TEST(test_exact_measurements_give_the_true_poses),
+    VXD_TEST(test_outliers_get_no_weight),
+    VXD_TEST(test_bad_graphs_are_refused_by_name),
+    VXD_TEST(test_one_pose_and_fixed_poses_stay),
+};
+
+VXD_TEST_MAIN(tests)
