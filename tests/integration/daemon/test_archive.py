@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The archive: a backup and archived changes make the data directory as of a version or a time; what
-is missing or damaged is named; an archive that takes nothing holds up nobody."""
+"""The archive: a backup and archived changes make the data directory as of a version or a time;
+what is missing or damaged is named; an archive that takes nothing holds up nobody."""
 
 from __future__ import annotations
 
@@ -25,8 +25,12 @@ N_ROUNDS = 4
 N_EDITS = 5  # of a round; each round is a segment at least
 
 
-def config(directory: Path, **more: Any) -> dict[str, Any]:
-    return {"archive_dir": str(directory / "archive"), "archive_seconds": 1, **more}
+def config(directory: Path, limits: dict[str, int] | None = None) -> dict[str, Any]:
+    return {
+        "archive_dir": str(directory / "archive"),
+        "archive_seconds": 1,
+        "limits": limits or {},
+    }
 
 
 def metric(daemon: Daemon, name: str) -> float:
@@ -357,9 +361,9 @@ def test_saved_maps_are_in_backups_and_restored_with_a_quota(tmp_path: Path) -> 
         saved = backup(daemon, "again")
     restore(saved, tmp_path / "archive", "end", tmp_path / "to")
     assert (tmp_path / "to" / "maps" / "one.vxm").read_bytes() == file.read_bytes()
-    with running(tmp_path / "run", {"data_dir": str(tmp_path / "to")}) as daemon:
-        with Maps(daemon) as maps:
-            assert maps.call("map_load", name="m", file="one").map.name == "m"
+    over = {"data_dir": str(tmp_path / "to")}
+    with running(tmp_path / "run", over) as daemon, Maps(daemon) as maps:
+        assert maps.call("map_load", name="m", file="one").map.name == "m"
 
 
 def test_restore_needs_all_its_options(tmp_path: Path) -> None:
