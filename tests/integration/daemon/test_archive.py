@@ -73,7 +73,7 @@ def digest(scenes: Scenes, name: str = "yard") -> str:
 def now_text() -> str:
     """A moment that is after all that was answered, and before what comes."""
     time.sleep(0.01)
-    text = datetime.datetime.now(datetime.timezone.utc).isoformat().replace("+00:00", "Z")
+    text = datetime.datetime.now(datetime.UTC).isoformat().replace("+00:00", "Z")
     time.sleep(0.01)
     return text
 
