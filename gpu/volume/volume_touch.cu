@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The frame map on a GPU: the blocks that the rays of a frame's pixels touch.
  *
- * A thread takes a pixel, a warp 8 x 4 of them, a thread block a tile of 32 x 8. It writes the pixel's
- * depth in metres for the integration. A pixel that takes the way of the one to its left or above it
- * is left out at once; the segments of the others, a third or so, are put close together, so that
- * warps walk them with all lanes. The rays of a tile touch the same few cells, so a small table in
+ * A thread takes a pixel, a thread block a tile of 32 x 8 pixels. It writes the pixel's depth in
+ * metres for the integration and walks the cells of the ray; a pixel that takes the way of the one
+ * before is left out at once. The rays of a tile touch the same few cells, so a small table in
  * shared memory, whose slots are exchanged, drops nearly all repetitions in front of the frame map
  * in global memory. The first thread to claim a block there looks it up in the volume and lists it.
  *
@@ -14,8 +13,6 @@
 
 #define TILE_WIDTH 32
 #define TILE_HEIGHT 8
-#define WARP_WIDTH 8
-#define WARP_HEIGHT 4
 #define N_THREADS (TILE_WIDTH * TILE_HEIGHT)
 #define N_RECENT 1024 /* a power of two */
 
@@ -108,34 +105,23 @@ static __device__ __forceinline__ void aim(const struct vxd_frame_form *frame, f
     }
 }
 
-/* Whether the pixel of the lane `apart` before takes the same way: the same end cells, on one line of
- * the grid. All lanes of the warp call it. */
-static __device__ __forceinline__ bool as_lane_before(const struct segment *segment,
-                                                      bool is_kept, unsigned apart)
+/* Whether the pixel to the left, which is the lane before, takes the same way: the same end cells,
+ * on one line of the grid. All lanes of the warp call it. */
+static __device__ __forceinline__ bool as_before(const struct segment *segment,
+                                                 bool is_kept)
 {
     int n_axes = 0;
-    bool is_same = __shfl_up_sync(0xffffffffu, is_kept ? 1 : 0, apart) != 0;
+    bool is_same = __shfl_up_sync(0xffffffffu, is_kept ? 1 : 0, 1) != 0;
 
     for (int axis = 0; axis < 3; axis++) {
-        int32_t from = __shfl_up_sync(0xffffffffu, segment->from_cell[axis], apart);
-        int32_t to = __shfl_up_sync(0xffffffffu, segment->to_cell[axis], apart);
+        int32_t from = __shfl_up_sync(0xffffffffu, segment->from_cell[axis], 1);
+        int32_t to = __shfl_up_sync(0xffffffffu, segment->to_cell[axis], 1);
 
         is_same =
             is_same && from == segment->from_cell[axis] && to == segment->to_cell[axis];
         n_axes += from != to ? 1 : 0;
     }
-    return is_same && n_axes <= 1;
-}
-
-/* Whether the pixel to the left or the one above takes the same way. */
-static __device__ __forceinline__ bool as_before(const struct segment *segment,
-                                                 bool is_kept)
-{
-    unsigned lane = threadIdx.x & 31;
-    bool as_left = as_lane_before(segment, is_kept, 1);
-    bool as_above = as_lane_before(segment, is_kept, WARP_WIDTH);
-
-    return (as_left && lane % WARP_WIDTH != 0) || (as_above && lane >= WARP_WIDTH);
+    return is_same && n_axes <= 1 && (threadIdx.x & 31) != 0;
 }
 
 static __device__ void touch_ray(const struct vxd_touch_call *call,
@@ -165,53 +151,19 @@ static __device__ void touch_ray(const struct vxd_touch_call *call,
     }
 }
 
-/* The segments of a tile that are walked. */
-struct tile {
-    unsigned long long recent[N_RECENT];
-    float from[3][N_THREADS];
-    float to[3][N_THREADS];
-    int n;
-};
-
-static __device__ __forceinline__ void put_segment(struct tile *tile,
-                                                   const struct segment *segment)
-{
-    int at = atomicAdd(&tile->n, 1);
-
-    for (int axis = 0; axis < 3; axis++) {
-        tile->from[axis][at] = segment->from[axis];
-        tile->to[axis][at] = segment->to[axis];
-    }
-}
-
-static __device__ __forceinline__ void take_segment(const struct tile *tile, int at,
-                                                    struct segment *segment)
-{
-    for (int axis = 0; axis < 3; axis++) {
-        segment->from[axis] = tile->from[axis][at];
-        segment->to[axis] = tile->to[axis][at];
-        segment->from_cell[axis] = vxd_frame_floor(segment->from[axis]);
-        segment->to_cell[axis] = vxd_frame_floor(segment->to[axis]);
-    }
-}
-
 static __global__ void __launch_bounds__(N_THREADS)
     touch_kernel(const __grid_constant__ struct vxd_touch_call call)
 {
-    __shared__ struct tile tile;
-    unsigned lane = threadIdx.x & 31;
-    unsigned warp = threadIdx.x / 32;
-    int u = (int)(blockIdx.x * TILE_WIDTH + warp % 4 * WARP_WIDTH + lane % WARP_WIDTH);
-    int v = (int)(blockIdx.y * TILE_HEIGHT + warp / 4 * WARP_HEIGHT + lane / WARP_WIDTH);
+    __shared__ unsigned long long recent[N_RECENT];
+    int u = (int)(blockIdx.x * TILE_WIDTH + threadIdx.x);
+    int v = (int)(blockIdx.y * TILE_HEIGHT + threadIdx.y);
     struct segment segment;
     bool is_kept;
     float z = 0;
 
-    for (unsigned i = threadIdx.x; i < N_RECENT; i += N_THREADS) {
-        tile.recent[i] = VXD_BLOCK_EMPTY;
-    }
-    if (threadIdx.x == 0) {
-        tile.n = 0;
+    for (unsigned i = threadIdx.y * TILE_WIDTH + threadIdx.x; i < N_RECENT;
+         i += N_THREADS) {
+        recent[i] = VXD_BLOCK_EMPTY;
     }
     __syncthreads();
     if (u < call.frame.camera.width && v < call.frame.camera.height) {
@@ -229,12 +181,7 @@ static __global__ void __launch_bounds__(N_THREADS)
         (void)atomicAdd(&call.counts->n_dropped, 1u);
     }
     if (!as_before(&segment, is_kept) && is_kept) {
-        put_segment(&tile, &segment);
-    }
-    __syncthreads();
-    if ((int)threadIdx.x < tile.n) {
-        take_segment(&tile, (int)threadIdx.x, &segment);
-        touch_ray(&call, &segment, tile.recent);
+        touch_ray(&call, &segment, recent);
     }
 }
 
@@ -242,12 +189,13 @@ enum vxd_status vxd_volume_touch_cuda(struct vxd_queue *queue,
                                       const struct vxd_touch_call *call,
                                       struct vxd_err *err)
 {
+    dim3 threads(TILE_WIDTH, TILE_HEIGHT);
     dim3 grid((unsigned)(call->frame.camera.width + TILE_WIDTH - 1) / TILE_WIDTH,
               (unsigned)(call->frame.camera.height + TILE_HEIGHT - 1) / TILE_HEIGHT);
     enum vxd_status status;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
-    touch_kernel<<<grid, N_THREADS, 0, (cudaStream_t)queue->stream>>>(*call);
+    touch_kernel<<<grid, threads, 0, (cudaStream_t)queue->stream>>>(*call);
     VXD_TRY(vxd_cuda_launched(queue->context, "touch_kernel", err));
 out:
     return status;

@@ -102,17 +102,21 @@ target_link_libraries(bench_surface PRIVATE voxeld_build voxeld_engine)
 add_executable(bench_volume ${CMAKE_CURRENT_LIST_DIR}/bench_volume.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_volume PRIVATE voxeld_build voxeld_engine)
-# bench_mesh makes scenes of meshes: their memory, and paths inside of them.
-add_executable(bench_mesh ${CMAKE_CURRENT_LIST_DIR}/bench_mesh.c
-  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
-target_link_libraries(bench_mesh PRIVATE voxeld_build voxeld_engine voxeld_files)
+# bench_mesh makes scenes of meshes: their memory, and paths inside of them. It reads their files as
+# the clients do, so a tree of the engine alone does not have it.
+if(TARGET voxeld_files)
+  set(bench_mesh bench_mesh)
+  add_executable(bench_mesh ${CMAKE_CURRENT_LIST_DIR}/bench_mesh.c
+    ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
+  target_link_libraries(bench_mesh PRIVATE voxeld_build voxeld_engine voxeld_files)
+endif()
 # bench_render times pictures of scenes.
 add_executable(bench_render ${CMAKE_CURRENT_LIST_DIR}/bench_render.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_cloud.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_render PRIVATE voxeld_build voxeld_engine)
 if(VOXELD_WITH_CUDA)
-  foreach(bench bench_voxelize bench_hashmap bench_conv bench_network bench_sparse_maps bench_mesh bench_render
+  foreach(bench bench_voxelize bench_hashmap bench_conv bench_network bench_sparse_maps ${bench_mesh} bench_render
       bench_gpu_dag bench_gpu_dag_collect bench_gpu_dag_query bench_gpu_dag_scan
       bench_gpu_dag_versions bench_surface bench_volume bench_field bench_grid
       ${bench_paper})
@@ -153,6 +157,9 @@ add_test(NAME bench_volume_smoke COMMAND bench_volume --backend cpu --n 1 --voxe
 set(bench_mesh_parts memory pictures)
 if(VOXELD_PAPER)
   list(APPEND bench_mesh_parts paths)
+endif()
+if(NOT TARGET bench_mesh)
+  set(bench_mesh_parts)
 endif()
 foreach(part ${bench_mesh_parts})
   add_test(NAME bench_mesh_${part}_smoke COMMAND bench_mesh --backend cpu --depth 6 --repeat 1
