@@ -87,20 +87,24 @@ class Past:
         self.by_version: dict[int, str] = {}
         self.by_time: dict[str, tuple[str, bool]] = {}  # and whether "garden" is there
         daemon = Daemon(directory, config(directory))
-        with Scenes(daemon) as scenes:
-            make_yard(scenes)
-            for i in range(7):
-                self.edit(scenes, i)
-            self.backup = backup(daemon, "monday")
-            for i in range(N_ROUNDS):
-                self.go_on(daemon, scenes, i)
+        try:
+            with Scenes(daemon) as scenes:
+                self.begin(daemon, scenes)
+        finally:
+            daemon.signal(signal.SIGKILL)
+            daemon.process.wait(60)
+
+    def begin(self, daemon: Daemon, scenes: Scenes) -> None:
+        make_yard(scenes)
+        for i in range(7):
+            self.edit(scenes, i)
+        self.backup = backup(daemon, "monday")
+        for i in range(N_ROUNDS):
+            self.go_on(daemon, scenes, i)
         assert metric(daemon, "voxeld_archive_segments_total") >= N_ROUNDS
         assert metric(daemon, "voxeld_archive_available") == 1
         assert daemon.find("snapshot written") is not None
-        with Scenes(daemon) as scenes:
-            self.edit(scenes, 99)  # the next start archives it
-        daemon.signal(signal.SIGKILL)
-        daemon.process.wait(60)
+        self.edit(scenes, 99)  # the next start archives it
 
     def go_on(self, daemon: Daemon, scenes: Scenes, i: int) -> None:
         """A round of edits, archived; "garden" comes in the second and goes in the third."""
