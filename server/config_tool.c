@@ -191,6 +191,9 @@ static enum vxd_status check(const char *path, struct vxd_config *config,
     if (config->data_dir[0] != '\0') {
         VXD_TRY(check_own_folder("data_dir", config->data_dir, err));
     }
+    if (config->archive_dir[0] != '\0') {
+        VXD_TRY(check_own_folder("archive_dir", config->archive_dir, err));
+    }
     VXD_TRY(check_sockets(config, err));
     VXD_TRY(check_networks(config, err));
     VXD_TRY(check_audit(config->audit_file, err));

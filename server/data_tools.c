@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "server/durable/maintenance/maintenance.h"
 
@@ -66,4 +67,51 @@ int vxd_data_tool_repair(const char *path)
     (void)printf("%zu mended, %zu set aside, %zu lost\n", result.n_mended,
                  result.n_set_aside, result.n_lost);
     return result.n_lost > 0 ? 1 : 0;
+}
+
+static void format_time(int64_t unix_ns, char *out, size_t n)
+{
+    time_t seconds = (time_t)(unix_ns / 1000000000);
+    struct tm parts;
+    size_t at = 0;
+
+    if (unix_ns > 0 && gmtime_r(&seconds, &parts) != NULL) {
+        at = strftime(out, n, "%Y-%m-%dT%H:%M:%S", &parts);
+    }
+    (void)snprintf(out + at, n - at, at > 0 ? ".%09dZ" : "an unknown time",
+                   (int)(unix_ns % 1000000000));
+}
+
+int vxd_data_tool_restore(const char *backup, const char *archive, const char *until,
+                          const char *to)
+{
+    struct vxd_restore_target target;
+    struct vxd_restore_result result = {0};
+    struct vxd_err err = {0};
+    char last[48];
+    enum vxd_status status = vxd_restore_parse(until, &target, &err);
+
+    if (status != VXD_OK) {
+        (void)fprintf(stderr, "--until: %s\n", err.message);
+        return 2;
+    }
+    status = vxd_restore(NULL, backup, archive, to, &target, &result, &err);
+    format_time(result.unix_ns, last, sizeof last);
+    if (status != VXD_OK) {
+        (void)fprintf(stderr, "%s: %s\n", to, err.message);
+        if (result.unix_ns > 0) {
+            (void)fprintf(
+                stderr,
+                "this backup and this archive can be restored until %s (%" PRIu64
+                " changes after the backup)\n",
+                last, result.n_transactions);
+        }
+        return 2;
+    }
+    (void)printf("%s: %" PRIu64
+                 " changes after the backup, of %zu archived files; the last "
+                 "one was made at %s\n"
+                 "start the daemon with it as data_dir\n",
+                 to, result.n_transactions, result.n_segments, last);
+    return 0;
 }

@@ -14,4 +14,9 @@ int vxd_data_tool_check(const char *path);
  * where it cannot be repaired. */
 int vxd_data_tool_repair(const char *path);
 
+/* Makes the data directory `to` from a backup and an archive, as of `until` (vxd_restore_parse), and
+ * prints what it is; 0, or 2 and how far it can be restored. */
+int vxd_data_tool_restore(const char *backup, const char *archive, const char *until,
+                          const char *to);
+
 #endif

@@ -473,6 +473,9 @@ int main(int argc, char **argv)
         result = vxd_data_tool_check(d->options.check_data);
     } else if (d->options.repair_data != NULL) {
         result = vxd_data_tool_repair(d->options.repair_data);
+    } else if (d->options.restore_data != NULL) {
+        result = vxd_data_tool_restore(d->options.restore_data, d->options.archive,
+                                       d->options.until, d->options.to);
     } else if (d->options.init_network != NULL) {
         result = vxd_network_tool_init(d->options.init_network, d->options.seed,
                                        d->options.replace);

@@ -136,6 +136,13 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
     vxd_once_set_life(server->once, config->replay_seconds);
     VXD_TRY(open_context(server, err));
     VXD_TRY(vxd_registry_create(server->context, &server->registry, err));
+    if (config->archive_dir[0] != '\0') {
+        const struct vxd_registry_archive archive = {.folder = config->archive_dir,
+                                                     .seconds = config->archive_seconds,
+                                                     .max_bytes = config->archive_bytes};
+
+        vxd_registry_set_archive(server->registry, &archive);
+    }
     VXD_TRY(vxd_maps_create(server, &server->maps, err));
     VXD_TRY(vxd_networks_create(server, &server->networks, err));
     VXD_TRY(vxd_scenes_create(server, &server->scenes, err));

@@ -20,8 +20,8 @@ static const struct ctl_command *const commands[] = {
     &ctl_voxelize, &ctl_map,       &ctl_scene,     &ctl_volume, &ctl_refine,
     &ctl_slac,     &ctl_odometry,  &ctl_posegraph, &ctl_infer,  &ctl_net,
     &ctl_convert,  &ctl_watch,     &ctl_demo,      &ctl_info,   &ctl_status,
-    &ctl_top,      &ctl_self_test, &ctl_log_level, &ctl_backup, &ctl_token,
-    &ctl_why,      &ctl_bench,
+    &ctl_top,      &ctl_self_test, &ctl_log_level, &ctl_backup, &ctl_restore,
+    &ctl_token,    &ctl_why,       &ctl_bench,
 };
 
 enum {

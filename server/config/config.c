@@ -50,6 +50,8 @@ void vxd_config_default(struct vxd_config *config)
     config->replay_bytes = UINT64_C(32) << 20;
     config->replay_clients = 4096;
     config->replay_seconds = 30;
+    config->archive_seconds = 60;
+    config->archive_bytes = UINT64_C(1) << 30;
     config->n_scenes = 1024;
     config->scene_edit_regions = UINT64_C(1) << 29; /* the engine's own limit */
     config->n_watchers = 192;

@@ -266,6 +266,10 @@ enum vxd_status vxd_config_check(const struct vxd_config *config, struct vxd_err
                         "%zu networks are named, but there is no networks_dir",
                         config->n_networks);
     }
+    if (config->archive_dir[0] != '\0' && config->data_dir[0] == '\0') {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "archive_dir",
+                        "there is no data_dir, so there is nothing to archive");
+    }
     if (config->default_timeout_ms > config->max_timeout_ms) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "limits.timeout_ms",
                         "the default, %u, is above limits.max_timeout_ms, %u",

@@ -27,6 +27,9 @@ struct vxd_config {
 
     char data_dir[VXD_PATH_BYTES]; /* "" = keeps nothing, takes no lock */
 
+    char archive_dir[VXD_PATH_BYTES]; /* of the journal as it grows; "" = no archive */
+    uint32_t archive_seconds;         /* that a change waits for it at most */
+
     char networks_dir[VXD_PATH_BYTES]; /* "" = no networks */
     /* Loaded at the start: "NAME" or "NAME:fp16". */
     char networks[VXD_CONFIG_MAX_NETWORKS][VXD_PATH_BYTES];
@@ -61,6 +64,8 @@ struct vxd_config {
     uint64_t network_bytes;   /* of all networks' weights; 0 = a quarter of the budget */
     uint64_t scene_bytes;     /* of all scenes; 0 = half of the budget */
     uint64_t token_scene_bytes; /* of those that one token made; 0 = as scene_bytes */
+    uint64_t archive_bytes;     /* that wait for an archive that takes nothing */
+    uint64_t saved_bytes;       /* of all files of saved maps; 0 = any number */
     uint32_t n_scenes;          /* at most */
     uint32_t n_watchers;        /* that wait, at most */
     uint32_t n_client_watchers; /* of one token at one address */

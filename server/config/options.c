@@ -17,6 +17,10 @@ enum {
     FLAG_BACKEND,
     FLAG_RPC,
     FLAG_HTTP,
+    FLAG_RESTORE_DATA,
+    FLAG_ARCHIVE,
+    FLAG_UNTIL,
+    FLAG_TO,
     FLAG_DATA_DIR,
     FLAG_THREADS,
     FLAG_LOG_LEVEL,
@@ -30,6 +34,10 @@ static const struct option flags[] = {
     {"init-network", required_argument, NULL, FLAG_INIT_NETWORK},
     {"check-data", required_argument, NULL, FLAG_CHECK_DATA},
     {"repair-data", required_argument, NULL, FLAG_REPAIR_DATA},
+    {"restore-data", required_argument, NULL, FLAG_RESTORE_DATA},
+    {"archive", required_argument, NULL, FLAG_ARCHIVE},
+    {"until", required_argument, NULL, FLAG_UNTIL},
+    {"to", required_argument, NULL, FLAG_TO},
     {"seed", required_argument, NULL, FLAG_SEED},
     {"replace", no_argument, NULL, FLAG_REPLACE},
     {"backend", required_argument, NULL, FLAG_BACKEND},
@@ -55,6 +63,7 @@ static const char help_text[] =
     "    voxeld --init-network NAME.json [--seed N] [--replace]\n"
     "    voxeld --check-data DIR\n"
     "    voxeld --repair-data DIR\n"
+    "    voxeld --restore-data BACKUP --archive DIR --until WHEN --to DIR\n"
     "\n"
     "DESCRIPTION\n"
     "    Voxelizes point clouds sent to it as protobuf over nng or as JSON, protobuf or\n"
@@ -89,6 +98,13 @@ static const char help_text[] =
     "                         nothing is deleted, and a start goes on from what is "
     "whole.\n"
     "                         Exit: 0, or 1 where something is lost.\n"
+    "    --restore-data BACKUP --archive DIR --until WHEN --to DIR\n"
+    "                         Make the data directory of --to, which must not exist, "
+    "from a\n"
+    "                         backup and what the archive (archive_dir) has after it, "
+    "until\n"
+    "                         WHEN: a time as 2026-11-27T10:15:00Z, SCENE@VERSION, or\n"
+    "                         end. Exit: 0, or 2 and how far it can be restored.\n"
     "    --backend NAME       auto (a GPU if one answers, else the CPU), cpu, cuda, "
     "cuda:N.\n"
     "    --rpc URL            Listen for protobuf over nng on ipc:///PATH, "
@@ -179,6 +195,18 @@ static enum vxd_status take_flag(struct vxd_options *out, int flag, const char *
     case FLAG_REPAIR_DATA:
         out->repair_data = optarg;
         return VXD_OK;
+    case FLAG_RESTORE_DATA:
+        out->restore_data = optarg;
+        return VXD_OK;
+    case FLAG_ARCHIVE:
+        out->archive = optarg;
+        return VXD_OK;
+    case FLAG_UNTIL:
+        out->until = optarg;
+        return VXD_OK;
+    case FLAG_TO:
+        out->to = optarg;
+        return VXD_OK;
     case FLAG_SEED:
         return take_seed(optarg, &out->seed, err);
     case FLAG_REPLACE:
@@ -243,6 +271,12 @@ enum vxd_status vxd_options_parse(int argc, char **argv, struct vxd_options *out
     if (optind < argc) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, NULL,
                         "\"%s\" is no flag; voxeld --help lists them", argv[optind]);
+    }
+    if ((out->restore_data != NULL) != (out->archive != NULL) ||
+        (out->restore_data != NULL) != (out->until != NULL) ||
+        (out->restore_data != NULL) != (out->to != NULL)) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, NULL,
+                        "--restore-data, --archive, --until and --to go together");
     }
 out:
     return status;

@@ -13,6 +13,10 @@ struct vxd_options {
     const char *init_network;
     const char *check_data;
     const char *repair_data;
+    const char *restore_data; /* a backup; with archive, until and to */
+    const char *archive;
+    const char *until;
+    const char *to;
     uint64_t seed; /* of the latter */
     bool replace;
     const char *backend;

@@ -15,6 +15,7 @@
 #define VXD_SERVER_REGISTRY_REGISTRY_H
 
 #include "gpu/hash/hash.h"
+#include "server/durable/archive/archive.h"
 #include "server/durable/data_dir/data_dir.h"
 #include "server/durable/journal/journal.h"
 #include "server/durable/recovery/recovery.h"
@@ -79,6 +80,21 @@ void vxd_registry_destroy(struct vxd_registry *registry);
  * vxd_registry_open_journal. */
 void vxd_registry_add(struct vxd_registry *registry, const struct vxd_durable_kind *kind,
                       void *owner);
+
+/* Where the journal is archived as it grows, how long a change waits for it at most while it works,
+ * and how many bytes of changes while it does not. */
+struct vxd_registry_archive {
+    const char *folder; /* borrowed until the journal is closed */
+    uint32_t seconds;
+    uint64_t max_bytes;
+};
+
+/* Before vxd_registry_open_journal. */
+void vxd_registry_set_archive(struct vxd_registry *registry,
+                              const struct vxd_registry_archive *archive);
+
+/* Returns the archive of a journal that is open, borrowed; NULL where there is none. */
+struct vxd_archive *vxd_registry_get_archive(const struct vxd_registry *registry);
 
 /* Opens the journal in a directory that is locked, which is borrowed, and brings back the durable
  * things and the exactly-once outcomes that are there. Once, before anything runs. Logs its

@@ -22,6 +22,8 @@ struct vxd_registry {
     struct vxd_journal *journal; /* NULL: nothing is durable */
     bool is_recovered;           /* all that the journal has came back */
     const struct vxd_data_dir *dir;
+    struct vxd_registry_archive archived; /* no folder: there is no archive */
+    struct vxd_archive *archive;
     struct vxd_registry_saver *saver;
     struct vxd_registry_packer *packer;
 };

@@ -60,6 +60,17 @@ const struct vxd_data_dir *vxd_registry_get_data_dir(const struct vxd_registry *
     return registry->dir;
 }
 
+void vxd_registry_set_archive(struct vxd_registry *registry,
+                              const struct vxd_registry_archive *archive)
+{
+    registry->archived = *archive;
+}
+
+struct vxd_archive *vxd_registry_get_archive(const struct vxd_registry *registry)
+{
+    return registry->archive;
+}
+
 /* --- names of families ------------------------------------------------------------------- */
 
 void vxd_registry_family_name(const struct vxd_durable_kind *kind, const char *name,
@@ -254,6 +265,18 @@ static enum vxd_status restore_outcome(void *user, const struct vxd_journal_repl
                             reply->digest, reply->bytes, reply->n_bytes, err);
 }
 
+/* Begins to copy what waits, which may be of the run before. */
+static enum vxd_status start_archive(struct vxd_registry *registry, struct vxd_err *err)
+{
+    const struct vxd_archive_options options = {.folder = registry->archived.folder,
+                                                .seconds = registry->archived.seconds};
+
+    return options.folder == NULL
+               ? VXD_OK
+               : vxd_archive_start(registry->dir->ops, registry->journal, &options,
+                                   &registry->archive, err);
+}
+
 static enum vxd_status restore_outcomes(struct vxd_registry *registry,
                                         struct vxd_once *once, struct vxd_err *err)
 {
@@ -286,8 +309,11 @@ enum vxd_status vxd_registry_open_journal(struct vxd_registry *registry,
                                           const struct vxd_data_dir *dir,
                                           struct vxd_err *err)
 {
-    const struct vxd_journal_options options = {.snapshot_due = snapshot_due,
-                                                .user = registry};
+    const struct vxd_journal_options options = {
+        .snapshot_due = snapshot_due,
+        .user = registry,
+        .archives = registry->archived.folder != NULL,
+        .max_archive_bytes = registry->archived.max_bytes};
     struct listing listing = {.registry = registry};
     struct vxd_journal_found found;
     enum vxd_status status;
@@ -296,6 +322,7 @@ enum vxd_status vxd_registry_open_journal(struct vxd_registry *registry,
     VXD_TRY(vxd_registry_saver_start(registry, &registry->saver, err));
     VXD_TRY(vxd_registry_packer_start(&registry->packer, err));
     VXD_TRY(vxd_journal_open(dir, &options, &registry->journal, &found, err));
+    VXD_TRY(start_archive(registry, err));
     VXD_TRY(vxd_journal_read_families(registry->journal, list_family, &listing, err));
     VXD_TRY(sweep(registry, err));
     for (size_t i = 0; i < registry->n_kinds; i++) {
@@ -359,6 +386,8 @@ void vxd_registry_close_journal(struct vxd_registry *registry)
     vxd_registry_saver_stop(registry->saver);
     vxd_registry_packer_stop(registry->packer);
     registry->packer = NULL;
+    vxd_archive_stop(registry->archive);
+    registry->archive = NULL;
     status = registry->is_recovered ? vxd_journal_close(registry->journal, &err)
                                     : vxd_journal_leave(registry->journal, &err);
     if (status != VXD_OK) {

@@ -66,6 +66,7 @@ set(integration_tests
   client/python_versions
   client/readme
   client/tools
+  daemon/archive
   daemon/audit
   daemon/auth
   daemon/backends

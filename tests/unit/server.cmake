@@ -56,6 +56,7 @@ voxeld_add_tests(unit/server/durable LIBRARIES voxeld_durable TESTS
   server_durable_planes      byte_planes)
 voxeld_add_tests(unit/server/durable LIBRARIES voxeld_test_durable TESTS
   server_durable_ahead       recovery_prefetch
+  server_durable_archive     archive
   server_durable_backup      backup
   server_durable_faults      disk_faults
   server_durable_files       data_files

@@ -11,6 +11,7 @@ extern const struct ctl_command ctl_top;
 extern const struct ctl_command ctl_self_test;
 extern const struct ctl_command ctl_log_level;
 extern const struct ctl_command ctl_backup;
+extern const struct ctl_command ctl_restore;
 extern const struct ctl_command ctl_why;
 extern const struct ctl_command ctl_bench;
 

@@ -9,7 +9,9 @@
  *                 the moment when the mark showed a loss until a start has ended; "probe";
  *                 "marked" 1 where there is a voxeld.mark (database_mark.c); "sequence" the
  *                 number of transactions that were ever committed; "run_ns" how long daemons
- *                 have run on it
+ *                 have run on it; where there is an archive, "archive_line", "archive_first",
+ *                 "archive_next" as in struct vxd_spool, "archive_sequence" the "sequence" up to
+ *                 which all is in the archive or the spool
  *     families    the catalogue: id, name (unique), fsync (0 always, 1 everysec, 2 off),
  *                 max_bytes, epoch, spec (the owner's bytes), crc of these; and the journal's own:
  *                 last_sequence, snapshot_sequence, kept_from, journal_bytes, open_tail (1: commits
@@ -20,6 +22,8 @@
  *                 memory knows and no others (server/request/exactly_once_disk.c)
  *     dropped     families whose records are being removed
  *     set_aside   records that a recovery cut: nothing reads them, they stay for people
+ *     archive     number, n_bytes, crc, bytes (journal_spool.c): transactions that wait for the
+ *                 archive; made when there is one for the first time
  *
  * It is made as voxeld.db.new, synced and renamed, so that it is there with its tables or not at
  * all.

@@ -169,6 +169,11 @@ enum vxd_status vxd_database_put_repaired(const struct vxd_data_dir *dir,
 enum vxd_status vxd_database_take_repaired(const struct vxd_data_dir *dir, int *aside,
                                            struct vxd_err *err);
 
+/* The table that an archive's directory has besides. */
+#define VXD_SPOOL_TABLE                                                                  \
+    "CREATE TABLE IF NOT EXISTS archive(number INTEGER PRIMARY KEY,"                     \
+    " n_bytes INTEGER NOT NULL, crc INTEGER NOT NULL, bytes BLOB NOT NULL)"
+
 /* Checks that the tables are ours.
  * errors  DATA_LOSS, FAILED_PRECONDITION, UNAVAILABLE */
 enum vxd_status vxd_database_check_tables(sqlite3 *db, struct vxd_err *err);

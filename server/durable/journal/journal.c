@@ -116,6 +116,21 @@ out:
     return status;
 }
 
+/* Where the disk takes nothing, the first commit opens it. */
+static enum vxd_status open_spool(struct vxd_journal *journal, struct vxd_err *err)
+{
+    struct vxd_err fault = {0};
+    enum vxd_status status = vxd_journal_open_spool(journal, &fault);
+
+    if (status == VXD_UNAVAILABLE || status == VXD_RESOURCE_EXHAUSTED) {
+        vxd_log(VXD_LOG_ERROR, "nothing can be archived yet", "reason", fault.message);
+        status = VXD_OK;
+    } else if (status != VXD_OK) {
+        *err = fault;
+    }
+    return status;
+}
+
 static enum vxd_status open_database(struct vxd_journal *journal,
                                      struct vxd_journal_found *found, struct vxd_err *err)
 {
@@ -136,6 +151,8 @@ static enum vxd_status open_database(struct vxd_journal *journal,
     VXD_TRY(vxd_file_sync_directory(journal->dir->ops, journal->dir->path, err));
     VXD_TRY(vxd_journal_prepare(journal, err));
     VXD_TRY(vxd_journal_load_rows(journal, found, err));
+    journal->is_forked = found->is_restored || found->is_behind_mark;
+    VXD_TRY(open_spool(journal, err));
     (void)sqlite3_wal_hook(journal->db, note_frames, journal);
 out:
     return status;
@@ -146,6 +163,7 @@ static void free_journal(struct vxd_journal *journal)
     for (int i = 0; i < VXD_N_STATEMENTS; i++) {
         (void)sqlite3_finalize(journal->statements[i]);
     }
+    (void)sqlite3_finalize(journal->spool_insert);
     (void)sqlite3_close(journal->db);
     vxd_mark_close(&journal->mark);
     (void)pthread_cond_destroy(&journal->wake);
@@ -222,6 +240,7 @@ static enum vxd_status mark_clean(struct vxd_journal *journal, struct vxd_err *e
         journal->rows[i].now.open_tail = false;
     }
     journal->next_sequence = journal->sequence;
+    journal->spool_now = journal->spool;
     VXD_TRY(vxd_journal_write_states(journal, err));
     VXD_TRY(vxd_database_set_meta(journal->db, "clean", 1, err));
     VXD_TRY(vxd_journal_run(journal, VXD_SQL_COMMIT, err));

@@ -34,6 +34,8 @@ struct vxd_journal_options {
      * writer's thread, which must not wait. NULL = no call. */
     void (*snapshot_due)(void *user, uint32_t family);
     void *user;
+    bool archives;              /* transactions wait in the spool for an archive, */
+    uint64_t max_archive_bytes; /* at most as many bytes of them */
 };
 
 /* Opening ---------------------------------------------------------------------------------- */
@@ -259,6 +261,59 @@ void vxd_journal_release_copy(struct vxd_journal *journal);
  * errors  UNAVAILABLE, RESOURCE_EXHAUSTED, DATA_LOSS */
 enum vxd_status vxd_journal_copy_to(struct vxd_journal *journal, sqlite3 *copy,
                                     uint64_t *n_bytes, struct vxd_err *err);
+
+/* The spool -------------------------------------------------------------------------------- */
+
+/* What waits for the archive (server/durable/archive). Without one it is not open. */
+struct vxd_spool {
+    bool is_open;
+    uint64_t line;     /* all on one line follows from what was before it; > 0 */
+    uint64_t first;    /* of the numbers that wait, */
+    uint64_t next;     /* and the number that the next transaction gets */
+    uint64_t n_bytes;  /* that wait */
+    int64_t unix_ns;   /* when the last one was committed; 0 = never */
+    uint64_t n_breaks; /* so often this run gave up what waited, for want of capacity */
+};
+
+void vxd_journal_get_spool(struct vxd_journal *journal, struct vxd_spool *out);
+
+/* A row's bytes, the caller's to free.
+ * errors  DATA_LOSS  it is damaged, or not there; others of the disk */
+enum vxd_status vxd_journal_read_spool(struct vxd_journal *journal, uint64_t number,
+                                       uint8_t **take_bytes, size_t *n_bytes,
+                                       struct vxd_err *err);
+
+/* The rows of a line up to `last`, of n_bytes, are archived, and go. On another line than the
+ * spool's, rows that were given up go.
+ * errors  of the disk */
+enum vxd_status vxd_journal_drop_spool(struct vxd_journal *journal, uint64_t line,
+                                       uint64_t last, uint64_t n_bytes,
+                                       struct vxd_err *err);
+
+/* When a row was committed. */
+struct vxd_archived {
+    uint64_t sequence; /* of the transaction, in the journal that it was of */
+    int64_t unix_ns;
+    uint64_t run_ns;
+};
+
+/* errors  DATA_LOSS  not a row */
+enum vxd_status vxd_journal_archived_read(const void *bytes, size_t n_bytes,
+                                          struct vxd_archived *out, struct vxd_err *err);
+/* The records of a row, in order.
+ * errors  DATA_LOSS, those of `each` */
+enum vxd_status vxd_journal_archived_records(
+    const void *bytes, size_t n_bytes,
+    enum vxd_status (*each)(void *user, const struct vxd_journal_record *record,
+                            struct vxd_err *err),
+    void *user, struct vxd_err *err);
+
+/* Adds the changes of a row of another journal, which went on from what this one is, to a
+ * transaction; several rows may share one. The journal's running time becomes the row's at least.
+ * errors  DATA_LOSS  not a row, or one that does not follow from records alone
+ *         RESOURCE_EXHAUSTED */
+enum vxd_status vxd_journal_add_archived(struct vxd_journal_txn *txn, const void *bytes,
+                                         size_t n_bytes, struct vxd_err *err);
 
 struct vxd_journal_stats {
     uint64_t n_groups;       /* SQLite transactions that were committed */

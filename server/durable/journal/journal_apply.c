@@ -438,6 +438,23 @@ out:
     return status;
 }
 
+/* How far the spool has come; it is as whole as the journal while both sequences are equal. */
+static enum vxd_status write_spool(struct vxd_journal *journal, struct vxd_err *err)
+{
+    const struct vxd_spool *spool = &journal->spool_now;
+    enum vxd_status status;
+
+    if (spool->line != journal->spool.line) {
+        VXD_TRY(write_meta(journal, "archive_line", spool->line, err));
+        VXD_TRY(write_meta(journal, "archive_first", spool->first, err));
+    }
+    VXD_TRY(write_meta(journal, "archive_next", spool->next, err));
+    VXD_TRY(write_meta(journal, "archive_unix_ns", (uint64_t)spool->unix_ns, err));
+    VXD_TRY(write_meta(journal, "archive_sequence", journal->next_sequence, err));
+out:
+    return status;
+}
+
 enum vxd_status vxd_journal_write_states(struct vxd_journal *journal, struct vxd_err *err)
 {
     sqlite3_stmt *statement = journal->statements[VXD_SQL_PUT_STATE];
@@ -462,6 +479,9 @@ enum vxd_status vxd_journal_write_states(struct vxd_journal *journal, struct vxd
         VXD_TRY(vxd_journal_run(journal, VXD_SQL_PUT_STATE, err));
     }
     VXD_TRY(write_meta(journal, "sequence", journal->next_sequence, err));
+    if (journal->spool_now.is_open) {
+        VXD_TRY(write_spool(journal, err));
+    }
     status = write_meta(journal, "run_ns", vxd_journal_get_run_ns(journal), err);
 out:
     return status;

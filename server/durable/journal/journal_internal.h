@@ -21,19 +21,19 @@ struct vxd_family_row {
     uint64_t trimmed_to;
 };
 
-/* One change of a transaction. */
+/* One change of a transaction. Archives have these numbers: they stay. */
 enum vxd_change_kind {
-    VXD_CHANGE_PUT_FAMILY,
-    VXD_CHANGE_DROP_FAMILY,
-    VXD_CHANGE_PUT_ITEM,
-    VXD_CHANGE_DROP_ITEM,
-    VXD_CHANGE_RECORD,
-    VXD_CHANGE_NEED,
-    VXD_CHANGE_PUT_REPLY,
-    VXD_CHANGE_FORGET_REPLY,
-    VXD_CHANGE_SNAPSHOT,
-    VXD_CHANGE_CUT,
-    VXD_CHANGE_META /* name = value; the journal's own */
+    VXD_CHANGE_PUT_FAMILY = 0,
+    VXD_CHANGE_DROP_FAMILY = 1,
+    VXD_CHANGE_PUT_ITEM = 2,
+    VXD_CHANGE_DROP_ITEM = 3,
+    VXD_CHANGE_RECORD = 4,
+    VXD_CHANGE_NEED = 5,
+    VXD_CHANGE_PUT_REPLY = 6,
+    VXD_CHANGE_FORGET_REPLY = 7,
+    VXD_CHANGE_SNAPSHOT = 8,
+    VXD_CHANGE_CUT = 9,
+    VXD_CHANGE_META = 10 /* name = value; the journal's own */
 };
 
 struct vxd_change {
@@ -119,7 +119,10 @@ struct vxd_journal {
     int64_t run_since_ns;  /* this one began then */
     struct vxd_mark mark;  /* its sector, as it was written last */
     uint64_t sequence;     /* transactions that were ever committed, */
-    uint64_t next_sequence; /* and with those of the group in hand */
+    uint64_t next_sequence;     /* and with those of the group in hand */
+    struct vxd_spool spool_now; /* the spool with what the group adds */
+    sqlite3_stmt *spool_insert;
+    bool is_forked; /* the journal does not go on from what is archived */
 
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -134,6 +137,7 @@ struct vxd_journal {
     uint64_t epoch;
     uint64_t generation; /* the highest epoch of all, those of families included */
     uint32_t next_family;
+    struct vxd_spool spool; /* as it is committed; changes with both locks */
     struct vxd_journal_stats stats;
 
     pthread_t thread;
@@ -191,6 +195,17 @@ enum vxd_status vxd_journal_open_mark(struct vxd_journal *journal, const char *b
  * where the WAL has had one. */
 enum vxd_status vxd_journal_write_mark(struct vxd_journal *journal, bool is_synced,
                                        struct vxd_err *err);
+
+/* journal_spool.c -------------------------------------------------------------------------- */
+
+/* Makes the spool ready, where there is an archive and it is not. */
+enum vxd_status vxd_journal_open_spool(struct vxd_journal *journal, struct vxd_err *err);
+/* Puts a transaction into the spool too, within the SQLite transaction that writes it. */
+enum vxd_status vxd_journal_spool_txn(struct vxd_journal *journal,
+                                      const struct vxd_journal_txn *txn, int64_t unix_ns,
+                                      struct vxd_err *err);
+/* The group is committed. With both locks. */
+void vxd_journal_settle_spool(struct vxd_journal *journal);
 
 /* journal_txn.c ---------------------------------------------------------------------------- */
 

@@ -154,13 +154,17 @@ static void check_group(struct vxd_journal *journal, struct group *group)
 static enum vxd_status write_group(struct vxd_journal *journal, struct group *group,
                                    struct vxd_err *err)
 {
+    int64_t unix_ns = vxd_clock_unix_ns();
     enum vxd_status status;
 
+    VXD_TRY(vxd_journal_open_spool(journal, err));
     VXD_TRY(vxd_journal_set_full(journal, group->is_full, err));
     VXD_TRY(vxd_journal_run(journal, VXD_SQL_BEGIN, err));
+    journal->spool_now = journal->spool;
     for (const struct vxd_journal_txn *txn = group->first; txn != NULL; txn = txn->next) {
         if (txn->status == VXD_OK) {
             VXD_TRY(vxd_journal_write_txn(journal, txn, err));
+            VXD_TRY(vxd_journal_spool_txn(journal, txn, unix_ns, err));
         }
     }
     journal->next_sequence = journal->sequence + group->n_written;
@@ -311,6 +315,7 @@ static void run_group(struct vxd_journal *journal, struct group *group)
     settle_rows(journal, is_written);
     if (is_written) {
         count_group(journal, group, begin_ns);
+        vxd_journal_settle_spool(journal);
     }
     if (status != VXD_OK) {
         fail_all(group, status, &err);

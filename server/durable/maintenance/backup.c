@@ -11,11 +11,8 @@
 #include <string.h>
 
 #include "server/durable/journal/journal.h"
+#include "server/durable/maintenance/copy_files.h"
 #include "server/durable/snapshot/snapshot.h"
-
-enum {
-    COPY_BYTES = 1 << 20
-};
 
 struct backup {
     const struct vxd_file_ops *ops;
@@ -26,64 +23,10 @@ struct backup {
     enum vxd_status status;
 };
 
-static enum vxd_status copy_bytes(struct backup *backup, int from, int to,
-                                  const char *path, uint8_t *bytes)
+static void ignore_entry(void *arg, const char *name)
 {
-    const struct vxd_file_ops *ops = backup->ops;
-    uint64_t at = 0;
-    enum vxd_status status = VXD_OK;
-    int result;
-
-    for (;;) {
-        int64_t n = ops->read(ops->user, from, bytes, COPY_BYTES, at);
-
-        if (n < 0) {
-            VXD_TRY(vxd_file_fail(backup->err, n, "copy", path));
-        }
-        if (n == 0) {
-            break;
-        }
-        VXD_TRY(vxd_file_write_all(ops, to, bytes, (size_t)n, at, path, backup->err));
-        at += (uint64_t)n;
-    }
-    result = ops->sync(ops->user, to);
-    if (result != 0) {
-        status = vxd_file_fail(backup->err, result, "sync", path);
-    }
-out:
-    return status;
-}
-
-static enum vxd_status copy_file(struct backup *backup, const char *from, const char *to)
-{
-    const struct vxd_file_ops *ops = backup->ops;
-    uint8_t *bytes = malloc(COPY_BYTES);
-    int source = -1;
-    int copy = -1;
-    enum vxd_status status = VXD_OK;
-
-    if (bytes == NULL) {
-        return vxd_fail(backup->err, VXD_RESOURCE_EXHAUSTED, NULL,
-                        "no memory to copy with");
-    }
-    source = ops->open(ops->user, from, O_RDONLY, 0);
-    if (source < 0) {
-        VXD_TRY(vxd_file_fail(backup->err, source, "open", from));
-    }
-    copy = ops->open(ops->user, to, O_WRONLY | O_CREAT | O_EXCL, 0600);
-    if (copy < 0) {
-        VXD_TRY(vxd_file_fail(backup->err, copy, "make", to));
-    }
-    VXD_TRY(copy_bytes(backup, source, copy, to, bytes));
-out:
-    if (copy >= 0) {
-        (void)ops->close(ops->user, copy);
-    }
-    if (source >= 0) {
-        (void)ops->close(ops->user, source);
-    }
-    free(bytes);
-    return status;
+    (void)arg;
+    (void)name;
 }
 
 /* One that goes away meanwhile is not needed any more; one that is there already was linked by
@@ -97,29 +40,19 @@ static void take_snapshot(void *arg, const char *name)
     uint32_t family;
     uint64_t sequence;
     int64_t n_bytes;
-    int result;
+    bool is_linked;
 
     if (backup->status != VXD_OK || !vxd_snapshot_parse_name(name, &family, &sequence)) {
         return;
     }
     (void)snprintf(from, sizeof from, "%s/snapshots/%s", backup->from, name);
     (void)snprintf(to, sizeof to, "%s/snapshots/%s", backup->to, name);
-    result = ops->link(ops->user, from, to);
-    if (result == -EEXIST || result == -ENOENT) {
+    backup->status = vxd_link_file(ops, from, to, &is_linked, backup->err);
+    if (backup->status == VXD_NOT_FOUND || backup->status == VXD_ALREADY_EXISTS) {
+        backup->status = VXD_OK;
         return;
     }
-    if (result == -EXDEV || result == -EPERM || result == -EMLINK ||
-        result == -EOPNOTSUPP) {
-        backup->status = copy_file(backup, from, to);
-        if (backup->status == VXD_NOT_FOUND) {
-            backup->status = VXD_OK;
-            return;
-        }
-    } else if (result != 0) {
-        backup->status = vxd_file_fail(backup->err, result, "link", to);
-    } else {
-        backup->info.n_linked++;
-    }
+    backup->info.n_linked += is_linked;
     if (backup->status == VXD_OK) {
         int file = ops->open(ops->user, to, O_RDONLY, 0);
 
@@ -143,6 +76,52 @@ static enum vxd_status take_snapshots(struct backup *backup)
                        : vxd_file_fail(backup->err, result, "read", folder);
 }
 
+/* Saved maps: a file is replaced by another, never changed, so that a link is a copy. */
+static void take_saved(void *arg, const char *name)
+{
+    struct backup *backup = arg;
+    char from[VXD_DURABLE_PATH_BYTES + 256];
+    char to[VXD_DURABLE_PATH_BYTES + 256];
+    bool is_linked;
+
+    if (backup->status != VXD_OK || name[0] == '.') {
+        return; /* one that is being written */
+    }
+    (void)snprintf(from, sizeof from, "%s/maps/%s", backup->from, name);
+    (void)snprintf(to, sizeof to, "%s/maps/%s", backup->to, name);
+    backup->status = vxd_link_file(backup->ops, from, to, &is_linked, backup->err);
+    if (backup->status == VXD_NOT_FOUND) {
+        backup->status = VXD_OK;
+    }
+}
+
+static enum vxd_status take_saved_files(struct backup *backup)
+{
+    const struct vxd_file_ops *ops = backup->ops;
+    char folder[VXD_DURABLE_PATH_BYTES];
+    char copy[VXD_DURABLE_PATH_BYTES];
+    int result;
+    enum vxd_status status;
+
+    (void)snprintf(folder, sizeof folder, "%s/maps", backup->from);
+    (void)snprintf(copy, sizeof copy, "%s/maps", backup->to);
+    if (ops->list(ops->user, folder, ignore_entry, NULL) == -ENOENT) {
+        return VXD_OK;
+    }
+    result = ops->make_directory(ops->user, copy, 0750);
+    if (result != 0) {
+        return vxd_file_fail(backup->err, result, "make", copy);
+    }
+    result = ops->list(ops->user, folder, take_saved, backup);
+    if (result != 0) {
+        return vxd_file_fail(backup->err, result, "read", folder);
+    }
+    VXD_TRY(backup->status);
+    status = vxd_file_sync_directory(ops, copy, backup->err);
+out:
+    return status;
+}
+
 static enum vxd_status sync_file(struct backup *backup, const char *path)
 {
     const struct vxd_file_ops *ops = backup->ops;
@@ -160,6 +139,7 @@ static enum vxd_status mark_copy(struct backup *backup, const char *path)
 {
     struct vxd_mark mark = {.file = -1};
     sqlite3 *db = NULL;
+    int result;
     enum vxd_status status;
 
     VXD_TRY(vxd_database_connect(backup->ops, path, false, &db, backup->err));
@@ -171,6 +151,12 @@ static enum vxd_status mark_copy(struct backup *backup, const char *path)
     VXD_TRY(vxd_database_get_meta(db, "epoch", &mark.generation, backup->err));
     VXD_TRY(vxd_database_get_meta(db, "sequence", &mark.written, backup->err));
     mark.synced = mark.written;
+    /* A close says nothing of a WAL that it could not copy. */
+    result =
+        sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    if (result != SQLITE_OK) {
+        VXD_TRY(vxd_database_fail(backup->err, db, result, "copy the WAL into the copy"));
+    }
     VXD_TRY(vxd_mark_make(backup->ops, backup->to, &mark, backup->err));
 out:
     if (sqlite3_close(db) != SQLITE_OK && status == VXD_OK) {
@@ -258,6 +244,15 @@ static void remove_snapshot(void *arg, const char *name)
     (void)backup->ops->unlink(backup->ops->user, path);
 }
 
+static void remove_saved(void *arg, const char *name)
+{
+    const struct backup *backup = arg;
+    char path[VXD_DURABLE_PATH_BYTES + 256];
+
+    (void)snprintf(path, sizeof path, "%s/maps/%s", backup->to, name);
+    (void)backup->ops->unlink(backup->ops->user, path);
+}
+
 static void remove_all(struct backup *backup)
 {
     static const char *const files[] = {"voxeld.db", "voxeld.db-wal", "voxeld.db-journal",
@@ -272,13 +267,10 @@ static void remove_all(struct backup *backup)
     (void)snprintf(path, sizeof path, "%s/snapshots", backup->to);
     (void)ops->list(ops->user, path, remove_snapshot, backup);
     (void)ops->remove_directory(ops->user, path);
+    (void)snprintf(path, sizeof path, "%s/maps", backup->to);
+    (void)ops->list(ops->user, path, remove_saved, backup);
+    (void)ops->remove_directory(ops->user, path);
     (void)ops->remove_directory(ops->user, backup->to);
-}
-
-static void ignore_entry(void *arg, const char *name)
-{
-    (void)arg;
-    (void)name;
 }
 
 /* What a process that was killed has left under the name before is removed. */
@@ -306,6 +298,16 @@ static enum vxd_status make_directories(struct backup *backup, const char *name)
     return VXD_OK;
 }
 
+/* With an archive, a backup has nothing that a loss of power could take back from the journal, which
+ * would then go on with other changes under the same numbers. */
+static enum vxd_status sync_journal(struct backup *backup, struct vxd_journal *journal)
+{
+    struct vxd_spool spool;
+
+    vxd_journal_get_spool(journal, &spool);
+    return spool.is_open ? vxd_journal_flush(journal, backup->err) : VXD_OK;
+}
+
 static enum vxd_status fill(struct backup *backup, struct vxd_journal *journal,
                             const char *name)
 {
@@ -313,7 +315,9 @@ static enum vxd_status fill(struct backup *backup, struct vxd_journal *journal,
 
     VXD_TRY(take_snapshots(backup));
     VXD_TRY(copy_database(backup, journal));
+    VXD_TRY(sync_journal(backup, journal));
     VXD_TRY(take_snapshots(backup));
+    VXD_TRY(take_saved_files(backup));
     VXD_TRY(sync_all(backup));
     VXD_TRY(give_name(backup, name));
 out:

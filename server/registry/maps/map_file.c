@@ -111,7 +111,7 @@ static int list_sections(const struct vxd_map_spec *spec, struct vxd_hashmap_ima
 }
 
 /* Computes the bytes of the whole file; false on overflow. */
-static bool file_bytes(const struct vxd_map_spec *spec, uint64_t n_entries, uint64_t *out)
+bool vxd_map_file_size(const struct vxd_map_spec *spec, uint64_t n_entries, uint64_t *out)
 {
     struct vxd_hashmap_image none = {0};
     struct section sections[MAX_SECTIONS];
@@ -204,7 +204,7 @@ static enum vxd_status write_file(int fd, const char *path,
     size_t n_head;
     enum vxd_status status;
 
-    if (!file_bytes(spec, image->n_entries, &out->n_bytes)) {
+    if (!vxd_map_file_size(spec, image->n_entries, &out->n_bytes)) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no file is so large");
     }
     n_head = make_head(spec, image, out->n_bytes, head);
@@ -565,8 +565,8 @@ enum vxd_status vxd_map_file_parse(struct vxd_context *context, FILE *file,
     VXD_TRY(measure(file, &out->n_bytes, err));
     VXD_TRY(read_head(file, head, &n_head, spec, err));
     VXD_TRY(read_spec(head, spec, &described, err));
-    if (!file_bytes(spec, described.n_entries, &n_bytes) || n_bytes != out->n_bytes ||
-        n_bytes != get64(head, 16)) {
+    if (!vxd_map_file_size(spec, described.n_entries, &n_bytes) ||
+        n_bytes != out->n_bytes || n_bytes != get64(head, 16)) {
         VXD_TRY(fail_at(err, 16,
                         "the file has %" PRIu64 " bytes, its head says %" PRIu64
                         " and %" PRIu64 " entries",

@@ -22,6 +22,18 @@ enum vxd_status vxd_map_file_write(const char *directory, const char *name,
                                    const struct vxd_hashmap_image *image,
                                    struct vxd_map_file_info *out, struct vxd_err *err);
 
+/* The size of the file that vxd_map_file_write would make; false where no file is so large. */
+bool vxd_map_file_size(const struct vxd_map_spec *spec, uint64_t n_entries,
+                       uint64_t *n_bytes);
+
+/* Checks that a file of so many bytes may take the place of NAME.vxm, beside the others there.
+ * map_quota.c.
+ * errors  RESOURCE_EXHAUSTED  they would be above max_bytes (0 = any number): the message has its
+ *                             size, theirs, the limit and its key */
+enum vxd_status vxd_map_file_check_quota(const char *directory, const char *name,
+                                         uint64_t n_bytes, uint64_t max_bytes,
+                                         struct vxd_err *err);
+
 /* Removes files that a server left half written when it was killed. Nobody may write
  * meanwhile. */
 void vxd_map_file_sweep(const char *directory);

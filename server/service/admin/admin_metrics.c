@@ -201,6 +201,33 @@ static void write_journal(const struct vxd_server *server, struct vxd_text *text
                            "Transactions that were not written.", stats.n_failed);
 }
 
+static void write_archive(const struct vxd_server *server, struct vxd_text *text)
+{
+    struct vxd_archive *archive = vxd_registry_get_archive(server->registry);
+    struct vxd_archive_stats stats;
+
+    if (archive == NULL) {
+        return;
+    }
+    vxd_archive_get_stats(archive, &stats);
+    vxd_metrics_write_uint(text, "voxeld_archive_available", "gauge",
+                           "1 while archive_dir takes changes, 0 while they wait.",
+                           stats.is_available ? 1 : 0);
+    vxd_metrics_write_uint(text, "voxeld_archive_waiting_bytes", "gauge",
+                           "Of changes that are not archived yet.",
+                           stats.n_waiting_bytes);
+    vxd_metrics_write_uint(text, "voxeld_archive_changes_total", "counter",
+                           "Transactions that were archived.", stats.n_transactions);
+    vxd_metrics_write_uint(text, "voxeld_archive_segments_total", "counter",
+                           "Files that they were archived in.", stats.n_segments);
+    vxd_metrics_write_uint(text, "voxeld_archive_failed_total", "counter",
+                           "Attempts that the archive's disk did not take.",
+                           stats.n_failed);
+    vxd_metrics_write_uint(text, "voxeld_archive_breaks_total", "counter",
+                           "Times that what waited for the archive was given up.",
+                           stats.n_breaks);
+}
+
 /* How long the last start took, and what the disk of the data has left. */
 static void write_disk(const struct vxd_server *server, struct vxd_text *text)
 {
@@ -312,6 +339,7 @@ void vxd_metrics_write(struct vxd_server *server, struct vxd_text *text)
     write_networks(server, text);
     write_scenes(server, text);
     write_journal(server, text);
+    write_archive(server, text);
     write_disk(server, text);
     write_tls(server, text);
     vxd_metrics_describe(text, "voxeld_build_info", "gauge", "Always 1.");

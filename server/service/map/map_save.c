@@ -70,6 +70,13 @@ enum vxd_status vxd_map_save_submit(struct vxd_request *request, struct vxd_queu
     }
     VXD_TRY(vxd_map_open(request, input->name, err));
     VXD_TRY(vxd_hashmap_export(queue, job->base.map->hashmap, &job->base.image, err));
+    if (!vxd_map_file_size(&job->base.map->spec, job->base.image.n_entries,
+                           &info.n_bytes)) {
+        VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "file", "no file is so large"));
+    }
+    VXD_TRY(vxd_map_file_check_quota(request->server->config.data_dir, job->file,
+                                     info.n_bytes, request->server->config.saved_bytes,
+                                     err));
     VXD_TRY(vxd_map_file_write(request->server->config.data_dir, job->file,
                                &job->base.map->spec, &job->base.image, &info, err));
     reply->n_bytes = info.n_bytes;

@@ -61,6 +61,30 @@ static bool can_write(struct vxd_server *server)
     return stats.is_available;
 }
 
+/* Whether the archive takes changes, or there is none. Changes wait for it and are answered. */
+static bool can_archive(const struct vxd_server *server)
+{
+    struct vxd_archive *archive = vxd_registry_get_archive(server->registry);
+    struct vxd_archive_stats stats = {.is_available = true};
+
+    if (archive != NULL) {
+        vxd_archive_get_stats(archive, &stats);
+    }
+    return stats.is_available;
+}
+
+/* What does not work, as a member of the answer. */
+static const char *degraded(bool is_serving, bool is_degraded, struct vxd_server *server)
+{
+    bool is_archive = is_serving && !can_archive(server);
+
+    if (is_degraded) {
+        return is_archive ? ",\"degraded\":[\"journal\",\"archive\"]"
+                          : ",\"degraded\":[\"journal\"]";
+    }
+    return is_archive ? ",\"degraded\":[\"archive\"]" : "";
+}
+
 /* Ready is who can serve reads; with "?for=write", who can write as well. */
 static void write_ready(struct vxd_http_exchange *exchange)
 {
@@ -76,7 +100,7 @@ static void write_ready(struct vxd_http_exchange *exchange)
 
     vxd_text_printf(&text, "{\"ready\":%s,\"state\":\"%s\"%s}\n",
                     is_ready ? "true" : "false", state_name(state),
-                    is_degraded ? ",\"degraded\":[\"journal\"]" : "");
+                    degraded(is_serving, is_degraded, server));
     set_text(exchange, is_ready ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, TYPE_JSON,
              &text);
 }

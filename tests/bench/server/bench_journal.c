@@ -2,7 +2,7 @@
 /* Times the journal: clients that each commit one edit and wait, with the fsync of this disk as the
  * floor; requests of 100 operations; and how many bytes a drive of lidar scans takes.
  * usage: bench_journal [--dir DIRECTORY] [--clients N] [--seconds S] [--fsync always|everysec|off]
- *                      [--size METRES] [--range METRES] [SCAN.bin...] */
+ *                      [--archive FOLDER] [--size METRES] [--range METRES] [SCAN.bin...] */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "gpu/svdag/scan/scan.h"
+#include "server/durable/archive/archive.h"
 #include "server/durable/journal/journal.h"
 #include "server/durable/record/record.h"
 #include "tests/bench/support/bench_cloud.h"
@@ -24,6 +25,7 @@ enum {
 
 struct bench {
     const char *directory;
+    const char *archived; /* to this folder; NULL = there is no archive */
     int n_clients;
     double seconds;
     enum vxd_fsync fsync;
@@ -31,6 +33,7 @@ struct bench {
     double range_m;
     struct vxd_data_dir dir;
     struct vxd_journal *journal;
+    struct vxd_archive *archive;
     uint32_t family;
     int n_ops; /* a request */
     pthread_mutex_t lock;
@@ -219,7 +222,9 @@ static void time_edits(struct bench *bench, int n_clients, int n_ops)
 
 static enum vxd_status open_journal(struct bench *bench, struct vxd_err *err)
 {
-    const struct vxd_journal_options options = {0};
+    const struct vxd_journal_options options = {.archives = bench->archived != NULL,
+                                                .max_archive_bytes = (uint64_t)1 << 30};
+    const struct vxd_archive_options archive = {.folder = bench->archived, .seconds = 1};
     struct vxd_journal_family family = {
         .name = "yard", .fsync = bench->fsync, .epoch = 1};
     struct vxd_journal_found found;
@@ -228,6 +233,10 @@ static enum vxd_status open_journal(struct bench *bench, struct vxd_err *err)
 
     VXD_TRY(vxd_data_dir_open(NULL, bench->directory, &bench->dir, err));
     VXD_TRY(vxd_journal_open(&bench->dir, &options, &bench->journal, &found, err));
+    if (bench->archived != NULL) {
+        VXD_TRY(vxd_archive_start(vxd_file_ops_system(), bench->journal, &archive,
+                                  &bench->archive, err));
+    }
     family.id = vxd_journal_new_family(bench->journal);
     (void)snprintf(family.name, sizeof family.name, "yard-%u", family.id);
     bench->family = family.id;
@@ -375,6 +384,8 @@ static int read_options(struct bench *bench, int argc, char **argv)
 
         if (strcmp(argv[i], "--dir") == 0) {
             bench->directory = value;
+        } else if (strcmp(argv[i], "--archive") == 0) {
+            bench->archived = value;
         } else if (strcmp(argv[i], "--clients") == 0) {
             bench->n_clients = (int)strtol(value, NULL, 10);
         } else if (strcmp(argv[i], "--seconds") == 0) {
@@ -427,6 +438,7 @@ int main(int argc, char **argv)
         time_edits(&bench, bench.n_clients, 1);
         time_edits(&bench, bench.n_clients, 100);
     }
+    vxd_archive_stop(bench.archive);
     if (bench.journal != NULL) {
         is_good = say(vxd_journal_close(bench.journal, &err), &err) && is_good;
     }
