@@ -82,9 +82,9 @@ struct vxd_server {
     struct vxd_volumes *volumes;
     struct vxd_posegraphs *posegraphs;
     struct vxd_odometries *odometries;
-    struct vxd_fields *fields; /* distance fields of scenes, kept between requests */
+    struct vxd_fields *fields;  /* distance fields of scenes, kept between requests */
     struct vxd_slac_jobs *slac; /* alignments that run, and the last ones */
-    struct vxd_watch *watch;   /* who waits for changes of scenes */
+    struct vxd_watch *watch;    /* who waits for changes of scenes */
     struct vxd_scheduler *scheduler;
     const struct vxd_schedule_calls *schedule; /* what requests ask of it; it sets this */
     atomic_int state;                          /* enum vxd_server_state */

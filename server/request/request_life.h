@@ -216,13 +216,13 @@ struct vxd_request {
     uint16_t fair_sender; /* slots of who sends it */
     uint16_t fair_client;
     bool counts_as_bulk; /* among the bulk reads that have begun */
-    int64_t charged_ns; /* of engine_ns, what its sender's turns have been moved on by */
+    int64_t charged_ns;  /* of engine_ns, what its sender's turns have been moved on by */
     atomic_int answered;
     atomic_bool is_cancelled; /* its sender has gone */
     atomic_int references;
     struct vxd_request *next;
-    size_t timer_slot;   /* index in the timer's heap + 1; 0 = not in it */
-    bool queued;         /* in the scheduler's list */
+    size_t timer_slot; /* index in the timer's heap + 1; 0 = not in it */
+    bool queued;       /* in the scheduler's list */
     bool submitted;
     bool
         continues; /* its prerequisite has run, so it counts as begun for all but the lanes */
