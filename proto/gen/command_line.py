@@ -525,8 +525,8 @@ class CommandLine:
         return found
 
     def result_value(self, method: str, member: str, first: str) -> list[str]:
-        """Prints a member of a result, an enum by its word; one that the reply does not have, as the
-        number of rows, is a count."""
+        """Prints a member of a result, an enum by its word; one that the reply does not have, as
+        the number of rows, is a count."""
         methods = self.schema.methods_of(self.noun)
         response = next((m.response for m in methods if m.name == method), None)
         if response is None or not response.has(member):

@@ -163,6 +163,14 @@ class PythonClient:
     def choices_name(self, enum: Enum) -> str:
         return f"{snake(enum.name).upper()}S"
 
+    def choices_line(self, enum: Enum) -> str:
+        """The constant, a word a line where a line would be too long."""
+        line = f"{self.choices_name(enum)} = " + self.choices(enum).replace("'", '"')
+        if len(line) <= 100:
+            return line
+        words = "".join(f'    "{word}",\n' for word in self.face["choices"][enum.name])
+        return f"{self.choices_name(enum)} = (\n{words})"
+
     # Records ----------------------------------------------------------------------------------
 
     def members(self, message: Message) -> list[tuple[Field, str]]:
@@ -331,11 +339,7 @@ class PythonClient:
             for p in self.all_parameters()
             if (f := p.field).is_message and not f.is_repeated and not f.is_tensor
         }
-        enums = [
-            f"{self.choices_name(self.schema.enums[name])} = "
-            + self.choices(self.schema.enums[name]).replace("'", '"')
-            for name in self.face["choices"]
-        ]
+        enums = [self.choices_line(self.schema.enums[name]) for name in self.face["choices"]]
         blocks = [self.emit_record(m) for m in messages]
         blocks += [self.emit_reader(m) for m in messages]
         blocks += [self.emit_writer(m) for m in messages if m.name in in_requests]

@@ -158,8 +158,8 @@ def refine(
     durable  of the new volume, as in volume_create
     solver   "gauss_newton" or "adam"
     more     numbers and flags of VolumeRefineRequest: band_m, min_weight, subvolume_m, depth_max_m,
-             smooth, init, chroma, light, learning_rate, rounds, iterations, cg_iterations, upsample,
-             keep_distances, keep_albedo, keep_poses, refine_intrinsics, max_unknowns,
+             smooth, init, chroma, light, learning_rate, rounds, iterations, cg_iterations,
+             upsample, keep_distances, keep_albedo, keep_poses, refine_intrinsics, max_unknowns,
              journal_max_bytes
 
     Raises NotFound, InvalidArgument (also where a keyframe sees nothing of the surface),

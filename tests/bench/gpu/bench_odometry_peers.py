@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registers the scans of bench_odometry --write FOLDER with kiss-icp and small_gicp (PyPI, in a venv
-of your own), and compares with the poses beside them.
+"""Registers the scans of bench_odometry --write FOLDER with kiss-icp and small_gicp (PyPI, in a
+venv of your own), and compares with the poses beside them.
 
     bench_odometry --street 40 --write FOLDER; bench_odometry_peers.py FOLDER [THREADS]
 
-kiss-icp: voxels of 1 m, without deskewing. small_gicp: VGICP of points downsampled to 0.5 m against a
-map of Gaussian voxels of 1 m, predicted at constant velocity, at most 20 steps. A line each: median
-wall and CPU time of scans from the second on, error of the last scan."""
+kiss-icp: voxels of 1 m, without deskewing. small_gicp: VGICP of points downsampled to 0.5 m against
+a map of Gaussian voxels of 1 m, predicted at constant velocity, at most 20 steps. A line each:
+median wall and CPU time of scans from the second on, error of the last scan."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the triangles of a glTF file (uncompressed, with a .bin beside it), each three corners x y z
-as float32, y up turned to z up: what bench_slac renders.
+"""Writes the triangles of a glTF file (uncompressed, with a .bin beside it), each three corners
+x y z as float32, y up turned to z up: what bench_slac renders.
 
 usage: gltf_triangles.py SCENE.gltf OUT
 """

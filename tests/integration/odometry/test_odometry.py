@@ -447,7 +447,8 @@ def test_voxelctl_has_the_other_subcommands(daemon: Daemon, directory: Path) -> 
     assert json.loads(ctl(daemon, "odometry", "info", "car", "--json").stdout)["n_scans"] == 0
     assert "dropped car" in ctl(daemon, "odometry", "drop", "car").stdout
     done = ctl(daemon, "scene", "integrate", *sorted((directory / "scans").glob("*.bin")),
-               "--format", "kitti", "--scene", "yard", "--size", "0.2", "--estimate", "--json")  # fmt: skip
+               "--format", "kitti", "--scene", "yard", "--size", "0.2",
+               "--estimate", "--json")  # fmt: skip
     assert json.loads(done.stdout)["n_lost"] == 0
     ctl(daemon, "volume", "create", "v", "--size", "0.2")
     done = ctl(daemon, "volume", "scan", "v", directory / "scans/000000.bin", "--format", "kitti",
@@ -485,7 +486,7 @@ def data_file(name: str) -> Path:
 
 
 def test_real_scans_lie_where_kiss_icp_and_small_gicp_put_them(client: voxeld.Client) -> None:
-    """Recorded in tests/unit/gpu/odometry, too; here both run beside it, where they are installed."""
+    """Recorded in tests/unit/gpu/odometry, too; here both run beside it, where installed."""
     kiss_icp = pytest.importorskip("kiss_icp.kiss_icp")
     small_gicp = pytest.importorskip("small_gicp")
     from kiss_icp.config import load_config

@@ -99,8 +99,8 @@ def test_killed_daemon_casts_the_rays_of_all_scans_again(tmp_path: Path, fusion:
         later = scenes.call("scene_get", name="memory").scene.digest
     daemon.signal(signal.SIGKILL)
     daemon.process.wait(60)
-    # The second one has no range, and a ray that is too long to be cast. Where scans take seconds, a
-    # snapshot may have replaced some records.
+    # The second one has no range, and a ray that is too long to be cast. Where scans take seconds,
+    # a snapshot may have replaced some records.
     counted = kinds(tmp_path / "data")
     seen = [counted[kind] for kind in FUSIONS[fusion]]
     assert seen == [len(requests) - 1, 1] or (SLOW > 1 and seen[0] > 0)

@@ -104,4 +104,5 @@ def scan(step: float, *, moving: bool = False, seed: int = 0, **more: object) ->
 
 def elsewhere(n: int = 12000) -> Array:
     """Points of a place that was never seen."""
-    return np.random.default_rng(1).uniform([-30, -30, -20], [30, 30, 20], (n, 3)).astype(np.float32)
+    points = np.random.default_rng(1).uniform([-30, -30, -20], [30, 30, 20], (n, 3))
+    return points.astype(np.float32)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Alignment without rigidity over both transports: a room of NumPy's that a planted distortion bends,
-control grids against trilinear interpolation in float64, and what has to be refused."""
+"""Alignment without rigidity over both transports: a room of NumPy's that a planted distortion
+bends, control grids against trilinear interpolation in float64, and what has to be refused."""
 
 from __future__ import annotations
 
@@ -322,7 +322,7 @@ def test_fragments_of_volumes_are_their_surfaces(client: voxeld.Client) -> None:
     result = client.slac_optimize(
         "joined", volumes=["part-0", "part-1", "part-2"], poses=poses, iterations=8
     )
-    # The wall and the ball do not hold the turn about the ball's axis; the distance to planes falls.
+    # Wall and ball do not hold the turn about the ball's axis; the distance to planes falls.
     assert result.losses[-1, 0] < 0.1 * result.losses[0, 0]
     assert result.n_control_points > 0 and result.replaced is False
     again = client.slac_optimize(
@@ -460,7 +460,8 @@ def test_command_line_aligns_files(
     rows = [
         np.c_[Rotation.from_quat(q[3:]).as_matrix(), q[:3]].ravel() for q in fragments.poses
     ]
-    (tmp_path / "poses.txt").write_text("".join(" ".join(map(repr, map(float, r))) + "\n" for r in rows))
+    lines = [" ".join(map(repr, map(float, r))) + "\n" for r in rows]
+    (tmp_path / "poses.txt").write_text("".join(lines))
 
     def ctl(*words: str) -> str:
         return subprocess.run(

@@ -13,7 +13,14 @@ from ..shown import shown
 ODOMETRY_METHODS = ("point_to_plane", "point_to_point")
 ODOMETRY_ROBUSTS = ("geman_mcclure", "huber", "squares")
 ODOMETRY_STATUSS = ("ok", "lost")
-ODOMETRY_REASONS = ("", "too_few_points", "too_few_inliers", "singular", "moved_too_far", "not_converged")
+ODOMETRY_REASONS = (
+    "",
+    "too_few_points",
+    "too_few_inliers",
+    "singular",
+    "moved_too_far",
+    "not_converged",
+)
 
 
 @dataclasses.dataclass(frozen=True)

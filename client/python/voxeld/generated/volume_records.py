@@ -24,7 +24,14 @@ VOLUME_TRACK_METHODS = ("point_to_plane", "intensity", "hybrid")
 VOLUME_TRACK_ROBUSTS = ("huber", "tukey", "squares")
 VOLUME_TRACK_STATUSS = ("ok", "lost")
 VOLUME_UNKNOWNS = ("free", "occupied", "ignored")
-VOLUME_TRACK_REASONS = ("", "no_depth", "too_few_inliers", "singular", "moved_too_far", "not_converged")
+VOLUME_TRACK_REASONS = (
+    "",
+    "no_depth",
+    "too_few_inliers",
+    "singular",
+    "moved_too_far",
+    "not_converged",
+)
 POSE_SOURCES = ("given", "estimate")
 
 
