@@ -160,7 +160,7 @@ static inline void vxd_rigid_between(const struct vxd_rigid *a, const struct vxd
 {
     double conjugate[4] = {-a->q[0], -a->q[1], -a->q[2], a->q[3]};
     double t[3] = {b->t_m[0] - a->t_m[0], b->t_m[1] - a->t_m[1], b->t_m[2] - a->t_m[2]};
-    struct vxd_rigid r;
+    struct vxd_rigid r = {{0, 0, 0}, {0, 0, 0, 1}};
 
     vxd_quaternion_multiply(conjugate, b->q, r.q);
     vxd_quaternion_rotate(conjugate, t, r.t_m);

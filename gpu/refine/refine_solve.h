@@ -204,7 +204,7 @@ VXD_HD void vxd_refine_light_chunk_item(const struct vxd_refine_view *view,
     for (uint32_t k = chunk->begin; k < chunk->end; k++) {
         vxd_refine_real harmonics[9];
         vxd_refine_real corners[8];
-        vxd_refine_real products[45];
+        vxd_refine_real products[45] = {0};
         vxd_refine_real intensity;
         int p = 0;
 

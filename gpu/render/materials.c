@@ -198,8 +198,8 @@ void vxd_render_materials_place(const struct vxd_render_picture *picture,
     out->texture_of = out->roots + sizes.roots;
     out->n_texture_of = (uint32_t)sizes.texture_of;
     out->textures = out->texture_of + sizes.texture_of;
-    out->texels = (const float *)(out->textures + sizes.textures);
-    out->regions = (const uint32_t *)(out->texels + sizes.texels);
+    out->texels = (const float *)(const void *)(out->textures + sizes.textures);
+    out->regions = (const uint32_t *)(const void *)(out->texels + sizes.texels);
     out->n_regions = (uint32_t)(sizes.regions / VXD_RENDER_REGION_WORDS);
-    out->region_colours = (const float *)(out->regions + sizes.regions);
+    out->region_colours = (const float *)(const void *)(out->regions + sizes.regions);
 }

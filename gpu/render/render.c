@@ -397,7 +397,8 @@ static void set_params(const struct vxd_render_picture *picture,
         palette[i] = linear(picture->palette[i / 3], (int)(i % 3));
     }
     params->n_palette = picture->n_palette;
-    vxd_render_materials_write(picture, (uint32_t *)(rows + 2 * (size_t)picture->height));
+    vxd_render_materials_write(picture,
+                               (uint32_t *)(void *)(rows + 2 * (size_t)picture->height));
     params->has_clip = picture->has_clip;
     memcpy(params->clip.low, picture->clip_low, sizeof params->clip.low);
     memcpy(params->clip.high, picture->clip_high, sizeof params->clip.high);
@@ -413,7 +414,8 @@ static void set_tables(const struct vxd_render_picture *picture,
     params->columns = params->palette + 3 * (size_t)params->n_palette;
     params->rows = params->columns + 2 * (size_t)params->width;
     vxd_render_materials_place(
-        picture, (const uint32_t *)(params->rows + 2 * (size_t)params->height),
+        picture,
+        (const uint32_t *)(const void *)(params->rows + 2 * (size_t)params->height),
         &params->materials);
 }
 

@@ -501,7 +501,7 @@ VXD_HD void vxd_slac_chunk_block_all(const struct vxd_slac_state *s, size_t i)
  * not, its row counts as the identity's. */
 VXD_HD void vxd_slac_invert(double *a, size_t n, double *out)
 {
-    double l[36];
+    double l[36] = {0};
     double least = 0;
 
     for (size_t i = 0; i < n; i++) {
@@ -552,7 +552,7 @@ VXD_HD void vxd_slac_inverse_one(const struct vxd_slac_state *s, size_t i)
 {
     if (i < s->n_nodes) {
         double m[6] = {0, 0, 0, 0, 0, 0};
-        double a[9];
+        double a[9] = {0};
         double degree = 0;
         double damping;
 
@@ -581,7 +581,7 @@ VXD_HD void vxd_slac_inverse_one(const struct vxd_slac_state *s, size_t i)
         vxd_slac_invert(a, 3, s->inverses + 9 * i);
     } else {
         size_t fragment = i - s->n_nodes;
-        double a[36];
+        double a[36] = {0};
 
         for (size_t row = 0, e = 0; row < 6; row++) {
             for (size_t column = row; column < 6; column++, e++) {
