@@ -76,7 +76,7 @@ const struct ctl_command ctl_restore = {
         "backup and the changes after it that the archive has (archive_dir in the\n"
         "daemon's configuration). Needs no daemon, and changes neither of them. Start\n"
         "the daemon with DIR as data_dir: everything has another generation then.\n"
-        "Saved maps are those of the backup.\n"
+        "Saved maps and loaded networks are those of the backup.\n"
         "\n"
         "  --archive ARCHIVE_DIR  the archive; files of other directories may be in it\n"
         "  --until WHEN           a time in UTC, 2026-11-27T10:15:00Z, with a fraction\n"
