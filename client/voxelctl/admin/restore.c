@@ -31,7 +31,6 @@ static bool take(void *args, int id, const char *value)
 
 static int run(struct ctl_globals *globals, int argc, char **argv)
 {
-    static const char *const places[] = {"voxeld"};
     struct restore_args args = {0};
     const struct ctl_own_options own = {.known = known,
                                         .n_known = sizeof known / sizeof known[0],
@@ -49,19 +48,13 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
         return ctl_usage("restore", "--archive DIR and --until WHEN are needed");
     }
     {
-        char *words[] = {(char *)"voxeld",     (char *)"--restore-data",
-                         argv[optind],         (char *)"--archive",
-                         (char *)args.archive, (char *)"--until",
-                         (char *)args.until,   (char *)"--to",
-                         argv[optind + 1],     NULL};
+        const char *const words[] = {"--restore-data", argv[optind],    "--archive",
+                                     args.archive,     "--until",       args.until,
+                                     "--to",           argv[optind + 1]};
 
-        if (ctl_become("voxelctl restore", places, 1, words) == CTL_OK) {
-            (void)fputs("It is the daemon's, voxeld, which lies beside voxelctl where "
-                        "both are installed.\n",
-                        stderr);
-        }
+        return ctl_become_daemon(globals, "voxelctl restore", words,
+                                 sizeof words / sizeof words[0]);
     }
-    return CTL_FAILED;
 }
 
 const struct ctl_command ctl_restore = {

@@ -96,6 +96,10 @@ __attribute__((format(printf, 1, 2)))
 #endif
 int ctl_error(const char *format, ...);
 
+/* Reports that a part of voxelctl, "voxelctl bench", failed, and how to mend that ("" = unknown).
+ * Returns CTL_FAILED. */
+int ctl_error_of(const char *who, const char *message, const char *help);
+
 /* style.c ------------------------------------------------------------------------------ */
 
 enum ctl_style {
@@ -393,8 +397,18 @@ int ctl_read_poses(const char *path, size_t n_poses, struct voxeld_pose **out);
 bool ctl_own_folder(const char *who, char *path, size_t n_path);
 
 /* Becomes the first of the programs at `places`, seen from voxelctl's folder, with the
- * words (words[0] is its name, NULL after the last). Returns only on failure:
- * CTL_FAILED after a message, CTL_OK where no such program exists. */
-int ctl_become(const char *who, const char *const *places, size_t n_places, char **words);
+ * words (words[0] is its name, NULL after the last). Returns only on failure: CTL_FAILED after a
+ * message, which where no such program exists ends with `help`. */
+int ctl_become(const char *who, const char *const *places, size_t n_places, char **words,
+               const char *help);
+
+enum {
+    CTL_DAEMON_WORDS = 12
+};
+
+/* Becomes voxeld, which lies beside voxelctl, with these words and, for globals->json, --json.
+ * Returns as ctl_become. */
+int ctl_become_daemon(const struct ctl_globals *globals, const char *who,
+                      const char *const *words, size_t n_words);
 
 #endif

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import subprocess
 import time
 from collections.abc import Iterator
@@ -249,10 +250,12 @@ def test_backup_has_the_networks_that_calls_loaded(
         # The list of later is not the backup's.
         assert (backup / "networks").read_text() == "voxeld-networks/1\nsigns fp16\n"
     done = subprocess.run(
-        [BIN / "voxelctl", "restore", backup, restored, "--archive", archive, "--until", "end"],
+        [BIN / "voxelctl", "restore", backup, restored, "--archive", archive, "--until", "end",
+         "--json"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["path"] == str(restored)
     for folder in (backup, restored):
         config["data_dir"] = str(folder)
         with running(directory, config) as daemon, voxeld.connect(daemon.ipc) as client:
