@@ -315,6 +315,18 @@ void ctl_progress_clear(size_t total);
 /* Shows on a terminal that a call takes long; voxeld_options.waiting. */
 void ctl_progress_waiting(void *user, uint32_t waited_ms, uint32_t timeout_ms);
 
+/* Shows on a terminal that work of this process takes longer than a second, "| reading scan.las, 3 s",
+ * until its end; path "-" is the standard stream. NULL, which the end takes, where nothing is to be
+ * shown: standard error is no terminal, or what is read comes from one. */
+struct ctl_progress;
+struct ctl_progress *ctl_progress_begin_reading(const char *path);
+struct ctl_progress *ctl_progress_begin_writing(const char *path);
+void ctl_progress_end(struct ctl_progress *progress);
+
+/* As voxeld_cloud_read_file, with that. */
+enum voxeld_status ctl_read_cloud(const char *path, const char *format,
+                                  struct voxeld_cloud **out, struct voxeld_error *error);
+
 /* drive.c ------------------------------------------------------------------------------ */
 
 #define CTL_DRIVE_RETRY_S 10.0 /* when --retry is not given */
