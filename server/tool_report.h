@@ -5,7 +5,7 @@
 #define VXD_SERVER_TOOL_REPORT_H
 
 #include "proto/base/base.h"
-#include "proto/wire/json_mapping.h"
+#include "proto/wire/wire.h"
 
 /* Prints what went wrong: "WHAT: MESSAGE" (without `what`, "FIELD: MESSAGE" where there is a field)
  * and the help on a line of its own, or an object with the keys code, what, field, message and help,
