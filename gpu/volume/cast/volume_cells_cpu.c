@@ -181,18 +181,24 @@ __attribute__((flatten, target("avx2"))) static void rows_avx2(void *args, size_
 }
 #endif
 
-static bool has_avx2(void)
+static vxd_loop_fn pick_cubes(void)
 {
 #if defined(__x86_64__)
-    return __builtin_cpu_supports("avx2");
-#else
-    return false;
+    if (__builtin_cpu_supports("avx2")) {
+        return cubes_avx2;
+    }
 #endif
+    return cubes_base;
 }
 
-static vxd_loop_fn pick(vxd_loop_fn base, vxd_loop_fn avx2)
+static vxd_loop_fn pick_rows(void)
 {
-    return has_avx2() ? avx2 : base;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) {
+        return rows_avx2;
+    }
+#endif
+    return rows_base;
 }
 
 static enum vxd_status cells_job(struct vxd_pool *pool, const void *args,
@@ -207,13 +213,8 @@ static enum vxd_status cells_job(struct vxd_pool *pool, const void *args,
     (void)err;
     memset(call.crossings, 0xff,
            n_rows * (size_t)call.cast.camera.width * sizeof *call.crossings);
-#if defined(__x86_64__)
-    vxd_parallel_for(pool, n_cubes, PIECE_CUBES, pick(cubes_base, cubes_avx2), &call);
-    vxd_parallel_for(pool, n_rows, PIECE_ROWS, pick(rows_base, rows_avx2), &call);
-#else
-    vxd_parallel_for(pool, n_cubes, PIECE_CUBES, cubes_base, &call);
-    vxd_parallel_for(pool, n_rows, PIECE_ROWS, rows_base, &call);
-#endif
+    vxd_parallel_for(pool, n_cubes, PIECE_CUBES, pick_cubes(), &call);
+    vxd_parallel_for(pool, n_rows, PIECE_ROWS, pick_rows(), &call);
     return VXD_OK;
 }
 
