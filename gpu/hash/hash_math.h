@@ -55,10 +55,10 @@ VXD_HD int32_t vxd_hash_find3(const struct vxd_hash_lookup *lookup, uint64_t tag
         bool is_last = false;
 
         for (int i = 0; i < 4; i++) {
-            if (slot[2 * i] == tag) {
-                return (int32_t)(uint32_t)slot[2 * i + 1];
+            if (slot[2 * (size_t)i] == tag) {
+                return (int32_t)(uint32_t)slot[2 * (size_t)i + 1];
             }
-            is_last = is_last || slot[2 * i] == VXD_TAG_EMPTY;
+            is_last = is_last || slot[2 * (size_t)i] == VXD_TAG_EMPTY;
         }
         if (is_last) {
             break;

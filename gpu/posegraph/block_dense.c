@@ -79,7 +79,7 @@ subtract(const double *a, const double *b, size_t ld, size_t n_k, double *c, siz
 
                 subtract_rest(rows, b + i, ld, n_k, to, ld_c, n, columns);
                 r += n;
-            } else if (left < 2 * LANES) {
+            } else if (left < (size_t)2 * LANES) {
                 subtract_tile(1, rows, b + i, ld, n_k, to, ld_c);
                 r += LANES;
             } else {

@@ -325,7 +325,7 @@ enum vxd_status vxd_block_factor_create(const struct vxd_block_plan *plan,
                                         struct vxd_err *err)
 {
     struct vxd_block_factor *factor = calloc(1, sizeof *factor);
-    size_t bb = (size_t)(b * b);
+    size_t bb = (size_t)b * (size_t)b;
 
     *out = factor;
     if (factor != NULL) {

@@ -160,9 +160,11 @@ static bool list_uses(struct vxd_posegraph_solver *solver)
 
 static size_t count_bytes(const struct vxd_posegraph_solver *solver)
 {
+    const size_t linear_bytes = (size_t)VXD_POSEGRAPH_LINEAR * sizeof(double);
+
     return solver->n_nodes * (2 * sizeof *solver->poses + 16) +
-           solver->n_edges * (sizeof *solver->edges + VXD_POSEGRAPH_LINEAR * 8 + 64) +
-           solver->n_priors * (sizeof *solver->priors + VXD_POSEGRAPH_LINEAR * 8) +
+           solver->n_edges * (sizeof *solver->edges + linear_bytes + 64) +
+           solver->n_priors * (sizeof *solver->priors + linear_bytes) +
            solver->n_pairs * 36 * 8 + (size_t)solver->n_free * (2 * 36 + 12) * 8;
 }
 

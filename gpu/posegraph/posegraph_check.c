@@ -51,8 +51,8 @@ const char *vxd_posegraph_check_information(const double information[36], bool d
     }
     /* LDL^T; each pivot is compared with what its diagonal was. */
     for (int j = 0; j < 6; j++) {
-        double pivot = a[7 * j];
-        double zero = SINGULAR * fmax(information[7 * j], definite ? 0 : most);
+        double pivot = a[7 * (size_t)j];
+        double zero = SINGULAR * fmax(information[7 * (size_t)j], definite ? 0 : most);
 
         if (pivot < (definite ? 0 : -zero) || (definite && !(pivot > zero))) {
             return definite ? "is singular or not positive definite"

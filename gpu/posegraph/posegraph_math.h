@@ -37,8 +37,8 @@ static inline void vxd_multiply3(const double a[9], const double b[9], double ou
 {
     for (int r = 0; r < 3; r++) {
         for (int c = 0; c < 3; c++) {
-            out[3 * r + c] =
-                a[3 * r] * b[c] + a[3 * r + 1] * b[3 + c] + a[3 * r + 2] * b[6 + c];
+            out[3 * r + c] = a[3 * (size_t)r] * b[c] + a[3 * (size_t)r + 1] * b[3 + c] +
+                             a[3 * (size_t)r + 2] * b[6 + c];
         }
     }
 }
@@ -46,7 +46,8 @@ static inline void vxd_multiply3(const double a[9], const double b[9], double ou
 static inline void vxd_apply3(const double a[9], const double v[3], double out[3])
 {
     for (int r = 0; r < 3; r++) {
-        out[r] = a[3 * r] * v[0] + a[3 * r + 1] * v[1] + a[3 * r + 2] * v[2];
+        out[r] = a[3 * (size_t)r] * v[0] + a[3 * (size_t)r + 1] * v[1] +
+                 a[3 * (size_t)r + 2] * v[2];
     }
 }
 
@@ -103,7 +104,7 @@ static inline void vxd_matrix_quaternion(const double r[9], double q[4])
         int i = r[0] > r[4] ? (r[0] > r[8] ? 0 : 2) : (r[4] > r[8] ? 1 : 2);
         int j = (i + 1) % 3;
         int k = (i + 2) % 3;
-        double s = 2 * sqrt(1 + r[4 * i] - r[4 * j] - r[4 * k]);
+        double s = 2 * sqrt(1 + r[4 * (size_t)i] - r[4 * (size_t)j] - r[4 * (size_t)k]);
 
         q[i] = s / 4;
         q[j] = (r[3 * j + i] + r[3 * i + j]) / s;

@@ -20,8 +20,8 @@ struct start {
 /* The mean weight of an edge: of its rotations, or of its positions. */
 static double weight_of(const double information[36], int first)
 {
-    return (information[7 * first] + information[7 * (first + 1)] +
-            information[7 * (first + 2)]) /
+    return (information[7 * (size_t)first] + information[7 * (size_t)(first + 1)] +
+            information[7 * (size_t)(first + 2)]) /
            3;
 }
 
@@ -128,8 +128,9 @@ static enum vxd_status find_rotations(struct start *start, struct vxd_err *err)
                                   z[6 + c] * held_from[2]);
                 } else if (from != VXD_POSEGRAPH_HELD) {
                     start->right[k][3 * (size_t)from + (size_t)c] +=
-                        weight * (z[3 * c] * held_to[0] + z[3 * c + 1] * held_to[1] +
-                                  z[3 * c + 2] * held_to[2]);
+                        weight * (z[3 * (size_t)c] * held_to[0] +
+                                  z[3 * (size_t)c + 1] * held_to[1] +
+                                  z[3 * (size_t)c + 2] * held_to[2]);
                 }
             }
         }

@@ -193,7 +193,8 @@ enum vxd_status vxd_refine_find_cubes(struct vxd_queue *queue, struct vxd_refine
     VXD_TRY(vxd_refine_alloc(queue, refine, VXD_REFINE_CUBE_SUMS, refine->n_cubes,
                              VXD_REFINE_LIGHT_SUMS * sizeof(vxd_refine_real), err));
     VXD_TRY(vxd_refine_alloc(queue, refine, VXD_REFINE_LIGHT_VECTORS,
-                             4 * 9 * refine->n_corners, sizeof(vxd_refine_real), err));
+                             (size_t)36 * refine->n_corners, sizeof(vxd_refine_real),
+                             err));
     light->chunks = refine->buffers[VXD_REFINE_CHUNKS].ptr;
     light->first_chunk = refine->buffers[VXD_REFINE_FIRST_CHUNK].ptr;
     light->chunk_sums = refine->buffers[VXD_REFINE_CHUNK_SUMS].ptr;

@@ -72,7 +72,7 @@ VXD_HD vxd_refine_real vxd_refine_normal(const vxd_refine_real near_d[6],
     vxd_refine_real length;
 
     for (int k = 0; k < 3; k++) {
-        n[k] = (near_d[2 * k + 1] - near_d[2 * k]) / 2;
+        n[k] = (near_d[2 * (size_t)k + 1] - near_d[2 * (size_t)k]) / 2;
         squares += n[k] * n[k];
     }
     length = VXD_REFINE_SQRT(squares);
@@ -139,8 +139,9 @@ VXD_HD void vxd_refine_to_camera(const struct vxd_refine_eye *eye,
                                  const vxd_refine_real x[3], vxd_refine_real out[3])
 {
     for (int k = 0; k < 3; k++) {
-        out[k] = eye->rotation[3 * k] * x[0] + eye->rotation[3 * k + 1] * x[1] +
-                 eye->rotation[3 * k + 2] * x[2] + eye->translation[k];
+        out[k] = eye->rotation[3 * (size_t)k] * x[0] +
+                 eye->rotation[3 * (size_t)k + 1] * x[1] +
+                 eye->rotation[3 * (size_t)k + 2] * x[2] + eye->translation[k];
     }
 }
 

@@ -45,8 +45,8 @@ VXD_HD void vxd_refine_bin_sum_item(const struct vxd_refine_view *view,
         if (mean[3] >= 0 && shade > 0) {
             int bin = vxd_refine_bin_of(mean);
 
-            sums[2 * bin] += mean[3] * shade;
-            sums[2 * bin + 1] += shade * shade;
+            sums[2 * (size_t)bin] += mean[3] * shade;
+            sums[2 * (size_t)bin + 1] += shade * shade;
         }
     }
 }

@@ -325,8 +325,8 @@ VXD_HD void vxd_refine_push_item(const struct vxd_refine_view *view,
         vxd_refine_real difference[3];
 
         for (int k = 0; k < 3; k++) {
-            vxd_refine_real low = p[around[2 * k]];
-            vxd_refine_real high = p[around[2 * k + 1]];
+            vxd_refine_real low = p[around[2 * (size_t)k]];
+            vxd_refine_real high = p[around[2 * (size_t)k + 1]];
 
             difference[k] = high - low;
             laplace += high + low;

@@ -223,7 +223,7 @@ static void find_normal(struct vxd_scan_level *level, const struct sums *sums, s
     vxd_scan_eigen(3, a, v, values);
     if (values[1] > 0 && values[0] < FLAT * values[1]) {
         for (int k = 0; k < 3; k++) {
-            cell->normal[k] = (float)v[3 * k];
+            cell->normal[k] = (float)v[3 * (size_t)k];
         }
     }
 }

@@ -448,8 +448,10 @@ static enum vxd_status make_nodes(struct vxd_queue *queue, struct vxd_slac *slac
     VXD_TRY(insert(queue, &cells, s->cell_keys, s->n_points, s->cell, &slac->cells,
                    &s->n_cells, err));
     s->map_cells = vxd_hashmap_keys(slac->cells);
-    VXD_TRY(vxd_slac_take(queue, scratch, s->n_cells, 8 * 12, &s->corner_keys, err));
-    VXD_TRY(vxd_slac_take(queue, &slac->memory, s->n_cells, 8 * 4, &s->cell_nodes, err));
+    VXD_TRY(
+        vxd_slac_take(queue, scratch, s->n_cells, (size_t)8 * 12, &s->corner_keys, err));
+    VXD_TRY(vxd_slac_take(queue, &slac->memory, s->n_cells, (size_t)8 * 4, &s->cell_nodes,
+                          err));
     VXD_TRY(vxd_slac_run(queue, s, VXD_SLAC_STEP_corner, 8 * s->n_cells, err));
     VXD_TRY(insert(queue, &nodes, s->corner_keys, 8 * s->n_cells, s->cell_nodes,
                    &slac->grid, &s->n_nodes, err));
@@ -457,8 +459,10 @@ static enum vxd_status make_nodes(struct vxd_queue *queue, struct vxd_slac *slac
     s->node_keys = vxd_hashmap_keys(slac->grid);
     s->offsets = vxd_hashmap_values(slac->grid, VXD_SLAC_OFFSETS);
     s->rotations = vxd_hashmap_values(slac->grid, VXD_SLAC_ROTATIONS);
-    VXD_TRY(vxd_slac_take(queue, &slac->memory, s->n_nodes, 6 * 4, &s->node_ring, err));
-    VXD_TRY(vxd_slac_take(queue, &slac->memory, s->n_nodes, 8 * 4, &s->node_cells, err));
+    VXD_TRY(vxd_slac_take(queue, &slac->memory, s->n_nodes, (size_t)6 * 4, &s->node_ring,
+                          err));
+    VXD_TRY(vxd_slac_take(queue, &slac->memory, s->n_nodes, (size_t)8 * 4, &s->node_cells,
+                          err));
     VXD_TRY(vxd_queue_fill(queue, s->node_cells, 0xff, s->n_nodes * 8 * 4, err));
     VXD_TRY(vxd_hashmap_neighbours(queue, slac->grid, vxd_hashmap_keys(slac->grid),
                                    s->n_nodes, VXD_NEIGHBOURS_6, s->node_ring, err));
@@ -546,10 +550,14 @@ static enum vxd_status take_arrays(struct vxd_queue *queue, struct vxd_slac *sla
     VXD_TRY(vxd_slac_take(queue, memory, n, 24, &s->forces, err));
     VXD_TRY(vxd_slac_take(queue, memory, n, 24, &s->pulls, err));
     VXD_TRY(vxd_slac_take(queue, memory, n, 96, &s->blocks, err));
-    VXD_TRY(vxd_slac_take(queue, memory, s->n_chunks, 24 * 8, &s->chunk_sums, err));
-    VXD_TRY(vxd_slac_take(queue, memory, s->n_chunks, 48 * 8, &s->chunk_blocks, err));
-    VXD_TRY(vxd_slac_take(queue, memory, s->n_strips, 6 * 8, &s->strip_sums, err));
-    VXD_TRY(vxd_slac_take(queue, memory, s->n_strips, 21 * 8, &s->strip_blocks, err));
+    VXD_TRY(
+        vxd_slac_take(queue, memory, s->n_chunks, (size_t)24 * 8, &s->chunk_sums, err));
+    VXD_TRY(
+        vxd_slac_take(queue, memory, s->n_chunks, (size_t)48 * 8, &s->chunk_blocks, err));
+    VXD_TRY(
+        vxd_slac_take(queue, memory, s->n_strips, (size_t)6 * 8, &s->strip_sums, err));
+    VXD_TRY(
+        vxd_slac_take(queue, memory, s->n_strips, (size_t)21 * 8, &s->strip_blocks, err));
     VXD_TRY(vxd_slac_take(queue, memory, s->n_strips, 8, &s->strip_losses, err));
     VXD_TRY(vxd_slac_take(queue, memory, s->n_nodes, 8, &s->node_losses, err));
     VXD_TRY(vxd_slac_take(queue, memory, s->n_nodes, 8, &s->damping, err));

@@ -18,7 +18,7 @@ static void box_of(const struct vxd_slac *slac, const struct vxd_slac_args *args
     const struct vxd_volume_pose *pose = &args->fragments[fragment].T_map_fragment;
 
     for (int a = 0; a < 3; a++) {
-        const double *r = &pose->rotation[3 * a];
+        const double *r = &pose->rotation[3 * (size_t)a];
 
         box->low[a] = INFINITY;
         box->high[a] = -INFINITY;

@@ -198,7 +198,8 @@ VXD_HD uint64_t vxd_slac_claim(uint64_t *at, uint64_t key)
 VXD_HD void vxd_slac_rotate(const double r[9], const double v[3], double out[3])
 {
     for (int i = 0; i < 3; i++) {
-        out[i] = r[3 * i] * v[0] + r[3 * i + 1] * v[1] + r[3 * i + 2] * v[2];
+        out[i] = r[3 * (size_t)i] * v[0] + r[3 * (size_t)i + 1] * v[1] +
+                 r[3 * (size_t)i + 2] * v[2];
     }
 }
 
@@ -226,8 +227,8 @@ VXD_HD void vxd_slac_weights(const float part[3], double out[8])
 
     VXD_UNROLL
     for (int k = 0; k < 4; k++) {
-        out[2 * k] = xy[k] * (1 - z);
-        out[2 * k + 1] = xy[k] * z;
+        out[2 * (size_t)k] = xy[k] * (1 - z);
+        out[2 * (size_t)k + 1] = xy[k] * z;
     }
 }
 
@@ -488,8 +489,8 @@ VXD_HD void vxd_slac_place_one(const struct vxd_slac_state *s, size_t i)
     }
     vxd_slac_rotate(pose, n, moved);
     for (int a = 0; a < 3; a++) {
-        double p = pose[3 * a] * at[0] + pose[3 * a + 1] * at[1] +
-                   pose[3 * a + 2] * at[2] + pose[9 + a];
+        double p = pose[3 * (size_t)a] * at[0] + pose[3 * (size_t)a + 1] * at[1] +
+                   pose[3 * (size_t)a + 2] * at[2] + pose[9 + a];
 
         s->placed[3 * i + (size_t)a] = p;
         s->placed_normals[3 * i + (size_t)a] = (float)moved[a];

@@ -232,8 +232,8 @@ VXD_HD void vxd_slac_chunk_all(const struct vxd_slac_state *s, size_t i)
 
         vxd_slac_weights(s->part + 3 * point, weights);
         for (int c = 0; c < 8; c++) {
-            out[3 * c] += weights[c] * pull[0];
-            out[3 * c + 1] += weights[c] * pull[1];
+            out[3 * (size_t)c] += weights[c] * pull[0];
+            out[3 * (size_t)c + 1] += weights[c] * pull[1];
             out[3 * c + 2] += weights[c] * pull[2];
         }
     }
@@ -682,11 +682,12 @@ VXD_HD void vxd_slac_move_pose_one(const struct vxd_slac_state *s, size_t i)
     }
     for (int a = 0; a < 3; a++) {
         for (int b = 0; b < 3; b++) {
-            pose[3 * a + b] =
-                r[3 * a] * old[b] + r[3 * a + 1] * old[3 + b] + r[3 * a + 2] * old[6 + b];
+            pose[3 * a + b] = r[3 * (size_t)a] * old[b] +
+                              r[3 * (size_t)a + 1] * old[3 + b] +
+                              r[3 * (size_t)a + 2] * old[6 + b];
         }
-        pose[9 + a] =
-            r[3 * a] * old[9] + r[3 * a + 1] * old[10] + r[3 * a + 2] * old[11] + x[a];
+        pose[9 + a] = r[3 * (size_t)a] * old[9] + r[3 * (size_t)a + 1] * old[10] +
+                      r[3 * (size_t)a + 2] * old[11] + x[a];
     }
 }
 

@@ -45,8 +45,8 @@ static enum vxd_status move_corners(struct vxd_queue *queue,
         blocks->corners[i] = (float)(at * size);
     }
     for (int a = 0; a < 3; a++) {
-        apply.T_grid_in.rotation[4 * a] = 1;
-        apply.T_out_grid.rotation[4 * a] = 1;
+        apply.T_grid_in.rotation[4 * (size_t)a] = 1;
+        apply.T_out_grid.rotation[4 * (size_t)a] = 1;
         apply.T_grid_in.translation[a] = spec->origin_m[a];
         apply.T_out_grid.translation[a] = -spec->origin_m[a];
     }

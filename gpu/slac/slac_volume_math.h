@@ -49,7 +49,8 @@ VXD_HD void vxd_slac_volume_at(const double corners[8][3], int edge, uint32_t vo
     double part = 1.0 / (edge - 1);
     double x = vxd_muld((double)(voxel % (uint32_t)edge), part);
     double y = vxd_muld((double)(voxel / (uint32_t)edge % (uint32_t)edge), part);
-    double z = vxd_muld((double)(voxel / (uint32_t)(edge * edge)), part);
+    uint32_t slice = voxel / (uint32_t)(edge * edge);
+    double z = vxd_muld((double)slice, part);
 
     for (int axis = 0; axis < 3; axis++) {
         double low = vxd_slac_volume_mix(

@@ -60,7 +60,8 @@ INLINE void find_keys(const struct vxd_voxel_lattice *lattice, size_t n,
             const int32_t c = block->coord[a][i] & mask;
 
             sums->sign |= c;
-            sums->magnitude |= (uint32_t)(c ^ (c >> 31)); /* ~c where it is negative */
+            sums->magnitude |=
+                (uint32_t)(c ^ -(int32_t)(c < 0)); /* ~c where it is negative */
         }
         sums->n_finite += block->is_finite[i];
     }

@@ -107,6 +107,8 @@ static bool write_float(struct vxd_text *text, float value)
     uint64_t scale = 100000; /* of 6 digits where the first one is that of ones */
     struct binary binary;
     uint32_t bits;
+    float above = 10; /* powers of ten */
+    double below = 1;
     int k = 5;
 
     if (!(size > 1e-4F && size < 1e6F)) {
@@ -116,13 +118,15 @@ static bool write_float(struct vxd_text *text, float value)
     binary.mantissa = (bits & 0x7fffff) | 0x800000;
     binary.shift = 150 - (bits >> 23);
     binary.is_power = binary.mantissa == 0x800000;
-    for (float power = 10; size >= power; power *= 10) {
+    while (size >= above) {
         scale /= 10;
         k--;
+        above *= 10;
     }
-    for (double power = 1; (double)size < power; power /= 10) {
+    while ((double)size < below) {
         scale *= 10;
         k++;
+        below /= 10;
     }
     for (int n_digits = 6; n_digits <= 9; n_digits++, scale *= 10, k++) {
         const uint64_t digits = round_decimal(&binary, scale);

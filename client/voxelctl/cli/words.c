@@ -27,7 +27,7 @@ static bool takes_value(const struct option *options, const char *word)
         return false;
     }
     for (const struct option *option = options; option->name != NULL; option++) {
-        if (strncmp(option->name, word + 2, n) != 0) {
+        if (strlen(option->name) < n || memcmp(option->name, word + 2, n) != 0) {
             continue;
         }
         if (option->name[n] == '\0') {

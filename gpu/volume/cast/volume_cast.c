@@ -232,7 +232,7 @@ static void init_cells(const struct vxd_cast_call *cast, struct vxd_cells_call *
 
     *call = (struct vxd_cells_call){.cast = *cast};
     for (int axis = 0; axis < 3; axis++) {
-        const float *row = cast->to_voxels + 3 * axis;
+        const float *row = cast->to_voxels + 3 * (size_t)axis;
         double by_u = (double)row[0] / (double)camera->fx;
         double by_v = (double)row[1] / (double)camera->fy;
 

@@ -43,7 +43,7 @@ static inline bool load(const struct vxd_cast_call *call, int32_t entry,
     for (int row = 0; row < VXD_CELLS_ROWS; row++) {
         int32_t y = at[1] + row % VXD_CELLS_VOXELS;
         int32_t z = at[2] + row / VXD_CELLS_VOXELS;
-        float *d = cube->d + row * VXD_CELLS_VOXELS;
+        float *d = cube->d + (size_t)row * VXD_CELLS_VOXELS;
         uint32_t front = 0;
         uint32_t back = 0;
 
@@ -131,8 +131,8 @@ static inline void meet_cube(const struct vxd_cells_call *call, int32_t entry, i
 
 static inline void meet_cubes(const struct vxd_cells_call *call, size_t begin, size_t end)
 {
-    int a_side = call->cast.view.edge / VXD_CELLS_SIDE;
-    size_t n_parts = (size_t)(a_side * a_side * a_side);
+    size_t a_side = (size_t)call->cast.view.edge / VXD_CELLS_SIDE;
+    size_t n_parts = a_side * a_side * a_side;
 
     for (size_t i = begin; i < end; i++) {
         size_t block = i / n_parts;
@@ -181,39 +181,40 @@ __attribute__((flatten, target("avx2"))) static void rows_avx2(void *args, size_
 }
 #endif
 
-static bool has_avx2(void)
+static vxd_loop_fn pick_cubes(void)
 {
 #if defined(__x86_64__)
-    return __builtin_cpu_supports("avx2");
-#else
-    return false;
+    if (__builtin_cpu_supports("avx2")) {
+        return cubes_avx2;
+    }
 #endif
+    return cubes_base;
 }
 
-static vxd_loop_fn pick(vxd_loop_fn base, vxd_loop_fn avx2)
+static vxd_loop_fn pick_rows(void)
 {
-    return has_avx2() ? avx2 : base;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) {
+        return rows_avx2;
+    }
+#endif
+    return rows_base;
 }
 
 static enum vxd_status cells_job(struct vxd_pool *pool, const void *args,
                                  struct vxd_err *err)
 {
     struct vxd_cells_call call = *(const struct vxd_cells_call *)args;
-    int a_side = call.cast.view.edge / VXD_CELLS_SIDE;
-    size_t n_cubes = call.cast.n * (size_t)(a_side * a_side * a_side);
+    size_t a_side = (size_t)call.cast.view.edge / VXD_CELLS_SIDE;
+    size_t n_cubes = call.cast.n * a_side * a_side * a_side;
     size_t n_rows =
         (size_t)(vxd_cast_end_row(&call.cast) - call.cast.first_row * VXD_CAST_TILE);
 
     (void)err;
     memset(call.crossings, 0xff,
            n_rows * (size_t)call.cast.camera.width * sizeof *call.crossings);
-#if defined(__x86_64__)
-    vxd_parallel_for(pool, n_cubes, PIECE_CUBES, pick(cubes_base, cubes_avx2), &call);
-    vxd_parallel_for(pool, n_rows, PIECE_ROWS, pick(rows_base, rows_avx2), &call);
-#else
-    vxd_parallel_for(pool, n_cubes, PIECE_CUBES, cubes_base, &call);
-    vxd_parallel_for(pool, n_rows, PIECE_ROWS, rows_base, &call);
-#endif
+    vxd_parallel_for(pool, n_cubes, PIECE_CUBES, pick_cubes(), &call);
+    vxd_parallel_for(pool, n_rows, PIECE_ROWS, pick_rows(), &call);
     return VXD_OK;
 }
 

@@ -66,7 +66,7 @@ static size_t take_lightest(struct tree *tree, size_t n)
 static int join_all(const uint64_t counts[N_SYMBOLS], uint8_t lengths[N_SYMBOLS])
 {
     struct tree tree = {.n_bytes = 0};
-    uint64_t sorted[N_SYMBOLS]; /* counts with their bytes below them */
+    uint64_t sorted[N_SYMBOLS] = {0}; /* counts with their bytes below them */
     size_t n;
     int longest = 0;
 

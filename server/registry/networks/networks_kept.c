@@ -15,7 +15,7 @@
 
 enum {
     LINE_BYTES = VXD_MODEL_NAME_BYTES + 8,
-    LIST_BYTES = sizeof FIRST_LINE + VXD_NETWORKS_MAX * LINE_BYTES
+    LIST_BYTES = sizeof FIRST_LINE + (size_t)VXD_NETWORKS_MAX * LINE_BYTES
 };
 
 static const struct {

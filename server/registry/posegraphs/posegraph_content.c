@@ -458,7 +458,7 @@ static enum vxd_status apply_added(struct vxd_posegraph_content *content,
 
     VXD_TRY(check_added(content, record, err));
     VXD_TRY(check_ids(content, record, err));
-    keyframes = calloc(record->n_keyframes + 1, sizeof *keyframes);
+    keyframes = calloc(record->n_keyframes + 1, sizeof(void *));
     if (keyframes == NULL || !prepare(content, record, keyframes)) {
         for (size_t i = 0; keyframes != NULL && i < record->n_keyframes; i++) {
             vxd_keyframe_drop(keyframes[i]);

@@ -408,7 +408,13 @@ out:
     return status;
 }
 
-/* Makes room for n blocks more.
+static enum vxd_status no_memory(size_t n_blocks, struct vxd_err *err)
+{
+    return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for %zu blocks",
+                    n_blocks);
+}
+
+/* Makes space for n blocks more.
  * errors  RESOURCE_EXHAUSTED */
 static enum vxd_status grow(struct import_job *job, const struct vxd_queue *queue,
                             bool has_labels, size_t n, struct vxd_err *err)
@@ -431,14 +437,21 @@ static enum vxd_status grow(struct import_job *job, const struct vxd_queue *queu
     }
     capacity = capacity < most ? capacity : most;
     keys = realloc(job->keys, capacity * 3 * sizeof *job->keys);
-    job->keys = keys != NULL ? keys : job->keys;
+    if (keys == NULL) {
+        return no_memory(capacity, err);
+    }
+    job->keys = keys;
     distances = realloc(job->distances, capacity * n_voxels * sizeof *job->distances);
-    job->distances = distances != NULL ? distances : job->distances;
-    labels = has_labels ? realloc(job->labels, capacity * n_voxels) : NULL;
-    job->labels = labels != NULL ? labels : job->labels;
-    if (keys == NULL || distances == NULL || (has_labels && labels == NULL)) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for %zu blocks",
-                        capacity);
+    if (distances == NULL) {
+        return no_memory(capacity, err);
+    }
+    job->distances = distances;
+    if (has_labels) {
+        labels = realloc(job->labels, capacity * n_voxels);
+        if (labels == NULL) {
+            return no_memory(capacity, err);
+        }
+        job->labels = labels;
     }
     job->capacity = capacity;
     return VXD_OK;
