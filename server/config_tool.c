@@ -12,9 +12,9 @@
 #include "server/access/access.h"
 #include "server/method_table.h"
 #include "server/request/request.h"
+#include "server/tool_report.h"
 #include "server/transport/tls/tls.h"
 
-#define EXIT_WRONG 2
 #define IPC "ipc://"
 #define UNIX "unix:"
 
@@ -203,7 +203,7 @@ out:
     return status;
 }
 
-int vxd_config_tool_check(const char *path)
+int vxd_config_tool_check(const char *path, bool json)
 {
     struct vxd_config *config = malloc(sizeof *config);
     struct vxd_err err = {0};
@@ -213,10 +213,8 @@ int vxd_config_tool_check(const char *path)
 
     free(config);
     if (status != VXD_OK) {
-        (void)fprintf(stderr, "%s%s%s\n", err.field, err.field[0] != '\0' ? ": " : "",
-                      err.message);
-        return EXIT_WRONG;
+        return vxd_tool_fail(json, NULL, &err, NULL);
     }
-    (void)puts("ok");
+    (void)puts(json ? "{\"ok\": true}" : "ok");
     return EXIT_SUCCESS;
 }

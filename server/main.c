@@ -10,6 +10,7 @@
 #include "proto/base/clock.h"
 #include "server/config_tool.h"
 #include "server/data_tools.h"
+#include "server/tool_report.h"
 #include "server/durable/data_dir/data_dir.h"
 #include "server/method_table.h"
 #include "server/observe/log/log.h"
@@ -457,8 +458,7 @@ int main(int argc, char **argv)
     d->data_dir.lock = -1;
     d->passed_fd = -1;
     if (vxd_options_parse(argc, argv, &d->options, &err) != VXD_OK) {
-        (void)fprintf(stderr, "voxeld: %s\n", err.message);
-        result = EXIT_USAGE;
+        result = vxd_tool_fail(d->options.json, "voxeld", &err, NULL);
     } else if (d->options.help) {
         (void)fputs(vxd_options_help(), stdout);
         result = EXIT_SUCCESS;
@@ -466,19 +466,19 @@ int main(int argc, char **argv)
         (void)puts("voxeld " VXD_VERSION);
         result = EXIT_SUCCESS;
     } else if (d->options.check_config != NULL) {
-        result = vxd_config_tool_check(d->options.check_config);
+        result = vxd_config_tool_check(d->options.check_config, d->options.json);
     } else if (d->options.check_network != NULL) {
-        result = vxd_network_tool_check(d->options.check_network);
+        result = vxd_network_tool_check(d->options.check_network, d->options.json);
     } else if (d->options.check_data != NULL) {
-        result = vxd_data_tool_check(d->options.check_data);
+        result = vxd_data_tool_check(d->options.check_data, d->options.json);
     } else if (d->options.repair_data != NULL) {
-        result = vxd_data_tool_repair(d->options.repair_data);
+        result = vxd_data_tool_repair(d->options.repair_data, d->options.json);
     } else if (d->options.restore_data != NULL) {
         result = vxd_data_tool_restore(d->options.restore_data, d->options.archive,
-                                       d->options.until, d->options.to);
+                                       d->options.until, d->options.to, d->options.json);
     } else if (d->options.init_network != NULL) {
         result = vxd_network_tool_init(d->options.init_network, d->options.seed,
-                                       d->options.replace);
+                                       d->options.replace, d->options.json);
     } else if (load_config(d, &err) != VXD_OK) {
         (void)fail("faulty configuration", &err);
         result = EXIT_USAGE;

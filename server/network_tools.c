@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "server/registry/networks/networks.h"
+#include "server/tool_report.h"
 
 enum {
-    EXIT_FAULTY = 2,
     PATH_BYTES = 4096
 };
 
@@ -17,13 +17,6 @@ struct place {
     char directory[PATH_BYTES];
     char name[VXD_MODEL_NAME_BYTES];
 };
-
-static int fail(const struct vxd_err *err)
-{
-    (void)fprintf(stderr, "%s%s%s\n", err->field, err->field[0] != '\0' ? ": " : "",
-                  err->message);
-    return EXIT_FAULTY;
-}
 
 /* "dir/NAME.json" to "dir" and "NAME". */
 static enum vxd_status split(const char *path, struct place *out, struct vxd_err *err)
@@ -87,6 +80,11 @@ out:
     return status;
 }
 
+static const char *const precisions[] = {[VXD_NET_FP32] = "fp32",
+                                         [VXD_NET_TF32] = "tf32",
+                                         [VXD_NET_FP16] = "fp16",
+                                         [VXD_NET_BF16] = "bf16"};
+
 static void print_output(const struct vxd_model_output *output)
 {
     static const char *const kinds[] = {[VXD_MODEL_VOXELS] = "voxels",
@@ -101,10 +99,6 @@ static void print_output(const struct vxd_model_output *output)
 
 static void print_model(const struct vxd_model *model, const struct vxd_net_info *info)
 {
-    static const char *const precisions[] = {[VXD_NET_FP32] = "fp32",
-                                             [VXD_NET_TF32] = "tf32",
-                                             [VXD_NET_FP16] = "fp16",
-                                             [VXD_NET_BF16] = "bf16"};
     const struct vxd_model_input *input = vxd_model_input(model);
 
     (void)printf("name        %s\ndigest      %s\n", vxd_model_name(model),
@@ -123,13 +117,46 @@ static void print_model(const struct vxd_model *model, const struct vxd_net_info
     }
 }
 
-int vxd_network_tool_check(const char *path)
+/* The keys are those of voxelctl net info --json, as far as files know them. */
+static int print_json(const struct vxd_model *model, const struct vxd_net_info *info)
+{
+    const struct vxd_model_input *input = vxd_model_input(model);
+    struct vxd_text text = {0};
+
+    vxd_text_append(&text, "{", 1);
+    vxd_tool_member(&text, true, "name", vxd_model_name(model));
+    vxd_tool_member(&text, false, "digest", vxd_model_digest(model));
+    vxd_tool_member(&text, false, "precision", precisions[precision_here(model)]);
+    vxd_text_printf(&text,
+                    ", \"n_parameters\": %zu, \"n_layers\": %zu, \"n_bytes\": %zu, "
+                    "\"n_sets\": %zu, \"n_maps\": %zu, \"features\": [",
+                    vxd_model_n_parameters(model), vxd_model_n_layers(model),
+                    info->weight_bytes, info->n_coord_sets, info->n_maps);
+    for (int i = 0; i < input->n_features; i++) {
+        const char *name = input->features[i].name;
+
+        vxd_text_printf(&text, "%s", i > 0 ? ", " : "");
+        vxd_text_json_string(&text, name, strlen(name));
+    }
+    vxd_text_printf(&text, "], \"outputs\": [");
+    for (size_t i = 0; i < vxd_model_n_outputs(model); i++) {
+        const char *name = vxd_model_output(model, i)->name;
+
+        vxd_text_printf(&text, "%s", i > 0 ? ", " : "");
+        vxd_text_json_string(&text, name, strlen(name));
+    }
+    vxd_text_printf(&text, "]}\n");
+    return vxd_tool_print(&text, EXIT_SUCCESS);
+}
+
+int vxd_network_tool_check(const char *path, bool json)
 {
     struct place *place = malloc(sizeof *place);
     struct vxd_model *model = NULL;
     struct vxd_net_info info = {0};
     struct vxd_err err = {0};
     struct vxd_err missing = {0};
+    int result = EXIT_SUCCESS;
     enum vxd_status status = VXD_OK;
 
     if (place == NULL) {
@@ -143,7 +170,11 @@ int vxd_network_tool_check(const char *path)
     }
     VXD_TRY(status);
     VXD_TRY(try_model(model, &info, &err));
-    print_model(model, &info);
+    if (json) {
+        result = print_json(model, &info);
+    } else {
+        print_model(model, &info);
+    }
     if (missing.code != VXD_OK) {
         VXD_TRY(
             vxd_fail(&err, VXD_NOT_FOUND, NULL,
@@ -151,17 +182,20 @@ int vxd_network_tool_check(const char *path)
                      "%.120s",
                      missing.message));
     }
-    (void)puts("ok");
+    if (!json) {
+        (void)puts("ok");
+    }
 out:
     vxd_model_destroy(model);
     free(place);
-    return status == VXD_OK ? EXIT_SUCCESS : fail(&err);
+    return status == VXD_OK ? result : vxd_tool_fail(json, NULL, &err, NULL);
 }
 
-int vxd_network_tool_init(const char *path, uint64_t seed, bool replace)
+int vxd_network_tool_init(const char *path, uint64_t seed, bool replace, bool json)
 {
     struct place *place = malloc(sizeof *place);
     struct vxd_err err = {0};
+    int result = EXIT_SUCCESS;
     enum vxd_status status = VXD_OK;
 
     if (place == NULL) {
@@ -169,8 +203,17 @@ int vxd_network_tool_init(const char *path, uint64_t seed, bool replace)
     }
     VXD_TRY(split(path, place, &err));
     VXD_TRY(vxd_model_init_weights(place->directory, place->name, seed, replace, &err));
-    (void)printf("%s: random weights of seed %" PRIu64 "\n", place->name, seed);
+    if (json) {
+        struct vxd_text text = {0};
+
+        vxd_text_append(&text, "{", 1);
+        vxd_tool_member(&text, true, "name", place->name);
+        vxd_text_printf(&text, ", \"seed\": %" PRIu64 "}\n", seed);
+        result = vxd_tool_print(&text, EXIT_SUCCESS);
+    } else {
+        (void)printf("%s: random weights of seed %" PRIu64 "\n", place->name, seed);
+    }
 out:
     free(place);
-    return status == VXD_OK ? EXIT_SUCCESS : fail(&err);
+    return status == VXD_OK ? result : vxd_tool_fail(json, NULL, &err, NULL);
 }

@@ -14,6 +14,7 @@ enum {
     FLAG_REPAIR_DATA,
     FLAG_SEED,
     FLAG_REPLACE,
+    FLAG_JSON,
     FLAG_BACKEND,
     FLAG_RPC,
     FLAG_HTTP,
@@ -40,6 +41,7 @@ static const struct option flags[] = {
     {"to", required_argument, NULL, FLAG_TO},
     {"seed", required_argument, NULL, FLAG_SEED},
     {"replace", no_argument, NULL, FLAG_REPLACE},
+    {"json", no_argument, NULL, FLAG_JSON},
     {"backend", required_argument, NULL, FLAG_BACKEND},
     {"rpc", required_argument, NULL, FLAG_RPC},
     {"http", required_argument, NULL, FLAG_HTTP},
@@ -105,6 +107,7 @@ static const char help_text[] =
     "until\n"
     "                         WHEN: a time as 2026-11-27T10:15:00Z, SCENE@VERSION, or\n"
     "                         end. Exit: 0, or 2 and how far it can be restored.\n"
+    "    --json               With one of those above: print JSON, errors too.\n"
     "    --backend NAME       auto (a GPU if one answers, else the CPU), cpu, cuda, "
     "cuda:N.\n"
     "    --rpc URL            Listen for protobuf over nng on ipc:///PATH, "
@@ -212,6 +215,9 @@ static enum vxd_status take_flag(struct vxd_options *out, int flag, const char *
     case FLAG_REPLACE:
         out->replace = true;
         return VXD_OK;
+    case FLAG_JSON:
+        out->json = true;
+        return VXD_OK;
     case FLAG_BACKEND:
         out->backend = optarg;
         return VXD_OK;
@@ -277,6 +283,13 @@ enum vxd_status vxd_options_parse(int argc, char **argv, struct vxd_options *out
         (out->restore_data != NULL) != (out->to != NULL)) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, NULL,
                         "--restore-data, --archive, --until and --to go together");
+    }
+    if (out->json && out->check_config == NULL && out->check_network == NULL &&
+        out->init_network == NULL && out->check_data == NULL &&
+        out->repair_data == NULL && out->restore_data == NULL) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "--json",
+                        "--json goes with --check-config, --check-network, "
+                        "--init-network, --check-data, --repair-data or --restore-data");
     }
 out:
     return status;

@@ -17,8 +17,9 @@ struct vxd_options {
     const char *archive;
     const char *until;
     const char *to;
-    uint64_t seed; /* of the latter */
+    uint64_t seed; /* of init_network */
     bool replace;
+    bool json; /* of what is done instead of serving */
     const char *backend;
     const char *rpc[VXD_CONFIG_MAX_LISTEN];
     size_t n_rpc;

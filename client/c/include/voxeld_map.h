@@ -284,7 +284,8 @@ struct voxeld_map_export_request {
 
 /* Exports entries by ascending number. As PLY: a vertex an entry, x y z the centre of
  * its voxel in metres where the map has a lattice, else its key; then the value
- * arrays. */
+ * arrays and, of a map that voxelize merged points into, their means mean_x, mean_y,
+ * mean_z in the map frame, while sums count from the origin. */
 VOXELD_API enum voxeld_status
 voxeld_map_export(struct voxeld_client *client,
                   const struct voxeld_map_export_request *request,

@@ -102,8 +102,9 @@ class Map:
         request_id: str | None = None,
     ) -> int:
         """Writes a PLY file, a vertex an entry: the centre of its voxel in metres where the
-        map has a lattice, else its key; then the values. Returns how many entries the map
-        has. The file appears whole or not at all."""
+        map has a lattice, else its key; then the values and, of a map that voxelize merged
+        points into, their means mean_x, mean_y, mean_z in the map frame. Returns how many
+        entries the map has. The file appears whole or not at all."""
         names = exchange.names_of(values)
         message = exchange.message_of(
             hashmap_pb2.MapExportRequest,

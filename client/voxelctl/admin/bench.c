@@ -22,17 +22,10 @@ static const char *const places[] = {"bench_load", CTL_LIBEXEC "/bench_load"};
 /* Returns only if there is no such program, or it does not start; after a message. */
 static int become(char **words)
 {
-    int result =
-        ctl_become("voxelctl bench", places, sizeof places / sizeof places[0], words);
-
-    if (result == CTL_OK) {
-        (void)fputs(
-            "\"cmake --install\" of a build of voxeld installs it beside voxelctl, "
-            "and the\nbundle of deploy/bundle.sh has it; a voxelctl copied alone "
-            "does not.\n",
-            stderr);
-    }
-    return CTL_FAILED;
+    return ctl_become(
+        "voxelctl bench", places, sizeof places / sizeof places[0], words,
+        "\"cmake --install\" of a build of voxeld installs it beside voxelctl, and the\n"
+        "bundle of deploy/bundle.sh has it; a voxelctl copied alone does not.");
 }
 
 /* The token goes through the environment. On a command line every user of the machine

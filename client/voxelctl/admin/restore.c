@@ -31,7 +31,6 @@ static bool take(void *args, int id, const char *value)
 
 static int run(struct ctl_globals *globals, int argc, char **argv)
 {
-    static const char *const places[] = {"voxeld"};
     struct restore_args args = {0};
     const struct ctl_own_options own = {.known = known,
                                         .n_known = sizeof known / sizeof known[0],
@@ -49,19 +48,13 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
         return ctl_usage("restore", "--archive DIR and --until WHEN are needed");
     }
     {
-        char *words[] = {(char *)"voxeld",     (char *)"--restore-data",
-                         argv[optind],         (char *)"--archive",
-                         (char *)args.archive, (char *)"--until",
-                         (char *)args.until,   (char *)"--to",
-                         argv[optind + 1],     NULL};
+        const char *const words[] = {"--restore-data", argv[optind],    "--archive",
+                                     args.archive,     "--until",       args.until,
+                                     "--to",           argv[optind + 1]};
 
-        if (ctl_become("voxelctl restore", places, 1, words) == CTL_OK) {
-            (void)fputs("It is the daemon's, voxeld, which lies beside voxelctl where "
-                        "both are installed.\n",
-                        stderr);
-        }
+        return ctl_become_daemon(globals, "voxelctl restore", words,
+                                 sizeof words / sizeof words[0]);
     }
-    return CTL_FAILED;
 }
 
 const struct ctl_command ctl_restore = {
@@ -76,7 +69,7 @@ const struct ctl_command ctl_restore = {
         "backup and the changes after it that the archive has (archive_dir in the\n"
         "daemon's configuration). Needs no daemon, and changes neither of them. Start\n"
         "the daemon with DIR as data_dir: everything has another generation then.\n"
-        "Saved maps are those of the backup.\n"
+        "Saved maps and loaded networks are those of the backup.\n"
         "\n"
         "  --archive ARCHIVE_DIR  the archive; files of other directories may be in it\n"
         "  --until WHEN           a time in UTC, 2026-11-27T10:15:00Z, with a fraction\n"

@@ -42,8 +42,14 @@ static int failed(const char *path, const char *what)
     return CTL_FAILED;
 }
 
+static const char *name_of(const char *path)
+{
+    return strcmp(path, "-") == 0 ? "standard input" : path;
+}
+
 static int read_stream(FILE *stream, const char *path, uint8_t **out, size_t *n_bytes)
 {
+    struct ctl_progress *progress = ctl_progress_begin_reading(path);
     size_t capacity = FIRST_BYTES;
     uint8_t *bytes = malloc(capacity);
     size_t used = 0;
@@ -61,12 +67,13 @@ static int read_stream(FILE *stream, const char *path, uint8_t **out, size_t *n_
         bytes = grown;
         capacity *= 2;
     }
+    ctl_progress_end(progress);
     if (bytes == NULL) {
-        return failed(path, "no memory for what is in it");
+        return failed(name_of(path), "no memory for what is in it");
     }
     if (ferror(stream) != 0) {
         free(bytes);
-        return failed(path, "cannot read it");
+        return failed(name_of(path), "cannot read it");
     }
     *out = bytes;
     *n_bytes = used;
@@ -80,11 +87,6 @@ bool ctl_has_ending(const char *path, const char *ending)
     return n > strlen(ending) && strcmp(path + n - strlen(ending), ending) == 0;
 }
 
-static const char *name_of(const char *path)
-{
-    return strcmp(path, "-") == 0 ? "standard input" : path;
-}
-
 int ctl_read_file(const char *path, uint8_t **out, size_t *n_bytes)
 {
     bool is_stdin = strcmp(path, "-") == 0;
@@ -95,7 +97,7 @@ int ctl_read_file(const char *path, uint8_t **out, size_t *n_bytes)
     if (stream == NULL) {
         return failed(path, strerror(errno));
     }
-    result = read_stream(stream, name_of(path), out, n_bytes);
+    result = read_stream(stream, path, out, n_bytes);
     if (!is_stdin) {
         (void)fclose(stream);
     }

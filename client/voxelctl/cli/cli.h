@@ -96,6 +96,10 @@ __attribute__((format(printf, 1, 2)))
 #endif
 int ctl_error(const char *format, ...);
 
+/* Reports that a part of voxelctl, "voxelctl bench", failed, and how to mend that ("" = unknown).
+ * Returns CTL_FAILED. */
+int ctl_error_of(const char *who, const char *message, const char *help);
+
 /* style.c ------------------------------------------------------------------------------ */
 
 enum ctl_style {
@@ -311,6 +315,18 @@ void ctl_progress_clear(size_t total);
 /* Shows on a terminal that a call takes long; voxeld_options.waiting. */
 void ctl_progress_waiting(void *user, uint32_t waited_ms, uint32_t timeout_ms);
 
+/* Shows on a terminal that work of this process takes longer than a second, "| reading scan.las, 3 s",
+ * until its end; path "-" is the standard stream. NULL, which the end takes, where nothing is to be
+ * shown: standard error is no terminal, or what is read comes from one. */
+struct ctl_progress;
+struct ctl_progress *ctl_progress_begin_reading(const char *path);
+struct ctl_progress *ctl_progress_begin_writing(const char *path);
+void ctl_progress_end(struct ctl_progress *progress);
+
+/* As voxeld_cloud_read_file, with that. */
+enum voxeld_status ctl_read_cloud(const char *path, const char *format,
+                                  struct voxeld_cloud **out, struct voxeld_error *error);
+
 /* drive.c ------------------------------------------------------------------------------ */
 
 #define CTL_DRIVE_RETRY_S 10.0 /* when --retry is not given */
@@ -393,8 +409,18 @@ int ctl_read_poses(const char *path, size_t n_poses, struct voxeld_pose **out);
 bool ctl_own_folder(const char *who, char *path, size_t n_path);
 
 /* Becomes the first of the programs at `places`, seen from voxelctl's folder, with the
- * words (words[0] is its name, NULL after the last). Returns only on failure:
- * CTL_FAILED after a message, CTL_OK where no such program exists. */
-int ctl_become(const char *who, const char *const *places, size_t n_places, char **words);
+ * words (words[0] is its name, NULL after the last). Returns only on failure: CTL_FAILED after a
+ * message, which where no such program exists ends with `help`. */
+int ctl_become(const char *who, const char *const *places, size_t n_places, char **words,
+               const char *help);
+
+enum {
+    CTL_DAEMON_WORDS = 12
+};
+
+/* Becomes voxeld, which lies beside voxelctl, with these words and, for globals->json, --json.
+ * Returns as ctl_become. */
+int ctl_become_daemon(const struct ctl_globals *globals, const char *who,
+                      const char *const *words, size_t n_words);
 
 #endif

@@ -12,7 +12,7 @@ static int send_file(const struct ctl_drive *drive, size_t i)
     struct voxeld_error error;
     enum voxeld_status status;
 
-    if (voxeld_cloud_read_file(path, drive->format, &file, &error) != VOXELD_OK) {
+    if (ctl_read_cloud(path, drive->format, &file, &error) != VOXELD_OK) {
         ctl_progress_clear(drive->n);
         return ctl_failed(path, &error);
     }

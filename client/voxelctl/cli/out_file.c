@@ -58,17 +58,20 @@ static bool may_replace(const char *path)
 
 int ctl_write_file(const char *path, ctl_write_fn *write, void *context)
 {
+    struct ctl_progress *progress = ctl_progress_begin_writing(path);
+    bool is_stdout = strcmp(path, "-") == 0;
     struct vxd_err err = {0};
     enum vxd_status status;
 
-    if (strcmp(path, "-") == 0) {
+    if (is_stdout) {
         status = write(stdout, context, &err);
-        if (status == VXD_OK) {
-            return ctl_flush();
-        }
     } else {
         status = may_replace(path) ? write_beside(path, write, context, &err)
                                    : write_to(path, write, context, &err);
+    }
+    ctl_progress_end(progress);
+    if (is_stdout && status == VXD_OK) {
+        return ctl_flush();
     }
 
     if (status != VXD_OK) {

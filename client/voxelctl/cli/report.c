@@ -92,6 +92,17 @@ int ctl_error(const char *format, ...)
     return CTL_FAILED;
 }
 
+int ctl_error_of(const char *who, const char *message, const char *help)
+{
+    if (is_json) {
+        report_json("FAILED", who, NULL, message, NULL, help);
+    } else {
+        (void)fprintf(stderr, "%s: %s\n%s%s", who, message, help,
+                      help[0] != '\0' ? "\n" : "");
+    }
+    return CTL_FAILED;
+}
+
 /* What the user may do; "" where the message says all. */
 static const char *advice_of(const struct voxeld_error *error)
 {

@@ -166,12 +166,17 @@ static enum vxd_status write_cloud(FILE *stream, void *context, struct vxd_err *
 
 static int write_out(struct job *job)
 {
+    struct ctl_progress *progress;
     struct vxd_err err = {0};
+    enum vxd_status status;
 
     if (!is_stdout(job)) {
         return ctl_write_file(job->out, write_cloud, job);
     }
-    if (write_cloud(stdout, job, &err) != VXD_OK) {
+    progress = ctl_progress_begin_writing("-");
+    status = write_cloud(stdout, job, &err);
+    ctl_progress_end(progress);
+    if (status != VXD_OK) {
         (void)ctl_error("standard output: %s", err.message);
         return CTL_FAILED;
     }
@@ -252,7 +257,7 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
     if (!go_on) {
         return result;
     }
-    if (voxeld_cloud_read_file(job.in, job.format, &cloud, &error) != VOXELD_OK) {
+    if (ctl_read_cloud(job.in, job.format, &cloud, &error) != VOXELD_OK) {
         return ctl_failed(job.in, &error);
     }
     view(cloud, &job.file);

@@ -362,7 +362,7 @@ static int run_file(struct voxeld_client *client, struct job *job, const char *p
     double round_trip_ms;
     int result;
 
-    if (voxeld_cloud_read_file(path, job->format, &cloud, &error) != VOXELD_OK) {
+    if (ctl_read_cloud(path, job->format, &cloud, &error) != VOXELD_OK) {
         ctl_progress_clear(n_files);
         return ctl_failed(path, &error);
     }

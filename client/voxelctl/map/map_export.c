@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* voxelctl map export. */
+#include <errno.h>
 #include <string.h>
 
 #include "client/voxelctl/map/map_commands.h"
@@ -26,9 +27,18 @@ static int write_arrays(const char *path, const struct voxeld_map_result *r, boo
     return ctl_write_arrays(path, out, n);
 }
 
-static int export_arrays(struct voxeld_client *client,
-                         const struct voxeld_map_export_request *request,
-                         const char *path, uint64_t *n_entries)
+static enum vxd_status write_bytes(FILE *file, void *context, struct vxd_err *err)
+{
+    const struct voxeld_map_result *r = context;
+
+    return fwrite(r->ply, 1, r->n_ply_bytes, file) == r->n_ply_bytes
+               ? VXD_OK
+               : vxd_fail(err, VXD_UNAVAILABLE, "out", "%s", strerror(errno));
+}
+
+static int export_file(struct voxeld_client *client,
+                       const struct voxeld_map_export_request *request, const char *path,
+                       uint64_t *n_entries)
 {
     struct voxeld_map_result *r = NULL;
     struct voxeld_error error;
@@ -38,7 +48,8 @@ static int export_arrays(struct voxeld_client *client,
         return ctl_failed(request->map, &error);
     }
     *n_entries = r->n_entries;
-    result = write_arrays(path, r, request->n_arrays > 0);
+    result = request->as_ply ? ctl_write_file(path, write_bytes, r)
+                             : write_arrays(path, r, request->n_arrays > 0);
     voxeld_map_result_free(r);
     return result;
 }
@@ -58,21 +69,15 @@ int ctl_map_export(struct voxeld_client *client, const struct ctl_globals *globa
                    const struct ctl_map_args *args)
 {
     const char *path = args->words[1];
-    bool as_ply = ctl_has_ending(path, ".ply");
     struct voxeld_map_export_request request = {0};
-    struct voxeld_error error;
     uint64_t n_entries = 0;
     char text[32];
-    int result = CTL_OK;
+    int result;
 
     ctl_map_export_request(args, &request);
     request.keys_only = ctl_has_ending(path, ".npy") && request.n_arrays == 0;
-    if (!as_ply) {
-        result = export_arrays(client, &request, path, &n_entries);
-    } else if (voxeld_map_export_file(client, &request, path, &n_entries, &error) !=
-               VOXELD_OK) {
-        result = ctl_failed(request.map, &error);
-    }
+    request.as_ply = ctl_has_ending(path, ".ply");
+    result = export_file(client, &request, path, &n_entries);
     if (result != CTL_OK) {
         return result;
     }

@@ -176,7 +176,7 @@ static int run_file(struct voxeld_client *client, struct job *job, const char *p
     double begin_ms;
     int result = CTL_OK;
 
-    if (voxeld_cloud_read_file(path, job->format, &cloud, &error) != VOXELD_OK) {
+    if (ctl_read_cloud(path, job->format, &cloud, &error) != VOXELD_OK) {
         return ctl_failed(path, &error);
     }
     job->request.clouds = cloud;

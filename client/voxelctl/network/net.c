@@ -10,13 +10,8 @@ enum {
     OPT_PRECISION = CTL_OPT_FIRST_OWN,
     OPT_MISSING_OK,
     OPT_SEED,
-    OPT_REPLACE,
-    MAX_WORDS = 8 /* of the daemon's command line */
+    OPT_REPLACE
 };
-
-/* Places of the daemon's program, seen from voxelctl. The daemon reads networks,
- * clients cannot. */
-static const char *const places[] = {"voxeld"};
 
 static const char *const precisions[] = {"", "fp32", "tf32", "fp16", "bf16", "auto"};
 
@@ -279,34 +274,20 @@ static int info(struct ctl_globals *globals, const struct net_args *args)
     return ctl_flush();
 }
 
-/* execv does not write to the words; its type is from before const. */
-static int become_daemon(const char *who, const char *const words[MAX_WORDS])
-{
-    char *copy[MAX_WORDS];
-
-    for (size_t i = 0; i < MAX_WORDS; i++) {
-        copy[i] = (char *)(uintptr_t)words[i];
-    }
-    (void)ctl_become(who, places, 1, copy);
-    return CTL_FAILED;
-}
-
+/* The daemon reads networks, clients cannot. */
 static int check(struct ctl_globals *globals, const struct net_args *args)
 {
-    const char *const words[MAX_WORDS] = {"voxeld", "--check-network", args->name};
+    const char *const words[] = {"--check-network", args->name};
 
-    (void)globals;
-    return become_daemon("voxelctl net check", words);
+    return ctl_become_daemon(globals, "voxelctl net check", words, 2);
 }
 
 static int init(struct ctl_globals *globals, const struct net_args *args)
 {
-    const char *const words[MAX_WORDS] = {"voxeld",   "--init-network",
-                                          args->name, "--seed",
-                                          args->seed, args->replace ? "--replace" : NULL};
+    const char *const words[] = {"--init-network", args->name, "--seed", args->seed,
+                                 "--replace"};
 
-    (void)globals;
-    return become_daemon("voxelctl net init", words);
+    return ctl_become_daemon(globals, "voxelctl net init", words, args->replace ? 5 : 4);
 }
 
 #define BIT(option) (1u << ((option)-OPT_PRECISION))

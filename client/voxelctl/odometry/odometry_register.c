@@ -50,8 +50,7 @@ int ctl_odometry_register(struct voxeld_client *client, const struct ctl_globals
     int result = CTL_OK;
 
     ctl_odometry_register_request(args, &request);
-    if (voxeld_cloud_read_file(args->words[1], args->format, &file, &error) !=
-        VOXELD_OK) {
+    if (ctl_read_cloud(args->words[1], args->format, &file, &error) != VOXELD_OK) {
         return ctl_failed(args->words[1], &error);
     }
     cloud = *file;

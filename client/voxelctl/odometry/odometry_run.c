@@ -74,7 +74,7 @@ static int register_scan(struct run *run, size_t i)
     enum voxeld_status status;
     struct ctl_scan_pose *out = &run->poses.poses[run->poses.n];
 
-    if (voxeld_cloud_read_file(path, format_of(run, path), &file, &error) != VOXELD_OK) {
+    if (ctl_read_cloud(path, format_of(run, path), &file, &error) != VOXELD_OK) {
         ctl_progress_clear(run->scans.n);
         return ctl_failed(path, &error);
     }

@@ -28,8 +28,7 @@ int ctl_posegraph_keyframe(struct voxeld_client *client,
     if (args->pose != NULL && ctl_read_pose(args->pose, &request.T_map_node) != CTL_OK) {
         return CTL_FAILED;
     }
-    if (voxeld_cloud_read_file(args->words[1], args->format, &cloud, &error) !=
-        VOXELD_OK) {
+    if (ctl_read_cloud(args->words[1], args->format, &cloud, &error) != VOXELD_OK) {
         return ctl_failed(args->words[1], &error);
     }
     request.cloud = cloud;
@@ -94,8 +93,7 @@ int ctl_posegraph_relocalize(struct voxeld_client *client,
     int result;
 
     ctl_posegraph_relocalize_request(args, &request);
-    if (voxeld_cloud_read_file(args->words[1], args->format, &cloud, &error) !=
-        VOXELD_OK) {
+    if (ctl_read_cloud(args->words[1], args->format, &cloud, &error) != VOXELD_OK) {
         return ctl_failed(args->words[1], &error);
     }
     request.cloud = cloud;

@@ -276,13 +276,18 @@ static int import_file(struct ctl_globals *globals, const struct import_args *ar
     struct totals totals = {0};
     struct vxd_err err = {0};
     FILE *stream = fopen(path, "rb");
+    struct ctl_progress *progress;
+    enum vxd_status status;
     int result = CTL_FAILED;
 
     if (stream == NULL) {
         (void)ctl_error("cannot read %s", path);
         return CTL_FAILED;
     }
-    if (vxd_mesh_open(stream, format, MOST_VERTICES, &mesh, &err) != VXD_OK) {
+    progress = ctl_progress_begin_reading(path);
+    status = vxd_mesh_open(stream, format, MOST_VERTICES, &mesh, &err);
+    ctl_progress_end(progress);
+    if (status != VXD_OK) {
         (void)ctl_error("%s: %s", path, err.message);
         goto out;
     }

@@ -5,20 +5,12 @@
 static int repair(struct voxeld_client *client, const struct ctl_globals *globals,
                   struct ctl_scene_args *args)
 {
-    static const char *const places[] = {"voxeld"};
     bool only_looks = ctl_scene_has(args, CTL_SCENE_DRY_RUN);
-    char *words[] = {(char *)"voxeld",
-                     (char *)(only_looks ? "--check-data" : "--repair-data"),
-                     (char *)args->words[0], NULL};
+    const char *const words[] = {only_looks ? "--check-data" : "--repair-data",
+                                 args->words[0]};
 
     (void)client;
-    (void)globals;
-    if (ctl_become("voxelctl scene repair", places, 1, words) == CTL_OK) {
-        (void)fputs("It is the daemon's, voxeld, which lies beside voxelctl where both "
-                    "are installed.\n",
-                    stderr);
-    }
-    return CTL_FAILED;
+    return ctl_become_daemon(globals, "voxelctl scene repair", words, 2);
 }
 
 const struct ctl_scene_sub ctl_scene_repair = {

@@ -107,7 +107,7 @@ int ctl_slac_read_cloud(const char *path, struct ctl_slac_points *points)
     struct voxeld_error error;
     int result;
 
-    if (voxeld_cloud_read_file(path, NULL, &cloud, &error) != VOXELD_OK) {
+    if (ctl_read_cloud(path, NULL, &cloud, &error) != VOXELD_OK) {
         return ctl_failed(path, &error);
     }
     result = add_cloud(path, cloud, points);

@@ -90,6 +90,33 @@ int ctl_volume_drop(struct voxeld_client *client, const struct ctl_globals *glob
     return ctl_flush();
 }
 
+static void print_table(const struct voxeld_volumes *volumes)
+{
+    struct ctl_table table;
+    char text[CTL_NUMBER_BYTES];
+
+    ctl_table_begin(&table, "volume|>blocks|>images|>voxel m|holds|>memory|owner");
+    for (size_t i = 0; i < volumes->n_volumes; i++) {
+        const struct voxeld_volume_info *v = &volumes->volumes[i];
+
+        ctl_table_cell(&table, "%s", v->name);
+        if (v->unavailable) { /* the disk has not brought it back */
+            ctl_table_cell(&table, "-");
+            ctl_table_cell(&table, "-");
+        } else {
+            ctl_table_cell(&table, "%s", ctl_thousands(v->n_blocks, text));
+            ctl_table_cell(&table, "%s", ctl_thousands(v->n_images, text));
+        }
+        ctl_table_cell(&table, "%g", v->voxel_size_m);
+        ctl_table_cell(&table, "distance%s%s%s%s", v->colour ? ", colour" : "",
+                       v->labels ? ", labels" : "", v->albedo ? ", albedo" : "",
+                       v->durable ? ", durable" : "");
+        ctl_table_cell(&table, "%s", ctl_bytes(v->n_bytes, text));
+        ctl_table_cell(&table, "%s", v->owner);
+    }
+    ctl_table_end(&table);
+}
+
 int ctl_volume_list(struct voxeld_client *client, const struct ctl_globals *globals,
                     const struct ctl_volume_args *args)
 {
@@ -103,13 +130,12 @@ int ctl_volume_list(struct voxeld_client *client, const struct ctl_globals *glob
     if (globals->json) {
         (void)fputs("{\"volumes\": [", stdout);
     }
-    for (size_t i = 0; i < volumes->n_volumes; i++) {
-        if (globals->json) {
-            (void)fputs(i > 0 ? ", " : "", stdout);
-            ctl_volume_print_json(&volumes->volumes[i]);
-        } else {
-            ctl_volume_print_line(&volumes->volumes[i]);
-        }
+    for (size_t i = 0; i < volumes->n_volumes && globals->json; i++) {
+        (void)fputs(i > 0 ? ", " : "", stdout);
+        ctl_volume_print_json(&volumes->volumes[i]);
+    }
+    if (!globals->json && volumes->n_volumes > 0) {
+        print_table(volumes);
     }
     ctl_print_total(globals, volumes->n_volumes, "volumes", volumes->n_bytes,
                     volumes->limit_bytes);

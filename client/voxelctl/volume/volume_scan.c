@@ -72,8 +72,8 @@ int ctl_volume_scan(struct voxeld_client *client, const struct ctl_globals *glob
 
     ctl_volume_scan_request(args, &request);
     result = read_lidar(args, &request);
-    if (result == CTL_OK && voxeld_cloud_read_file(args->words[1], args->format, &cloud,
-                                                   &error) != VOXELD_OK) {
+    if (result == CTL_OK &&
+        ctl_read_cloud(args->words[1], args->format, &cloud, &error) != VOXELD_OK) {
         result = ctl_failed(args->words[1], &error);
     }
     if (result == CTL_OK && args->pose != NULL) {

@@ -122,6 +122,20 @@ out:
     return status;
 }
 
+/* The list of loaded networks, where there is one: replaced by another as saved maps are. */
+static enum vxd_status take_networks(struct backup *backup)
+{
+    char from[VXD_DURABLE_PATH_BYTES];
+    char to[VXD_DURABLE_PATH_BYTES];
+    bool is_linked;
+    enum vxd_status status;
+
+    (void)snprintf(from, sizeof from, "%s/networks", backup->from);
+    (void)snprintf(to, sizeof to, "%s/networks", backup->to);
+    status = vxd_link_file(backup->ops, from, to, &is_linked, backup->err);
+    return status == VXD_NOT_FOUND ? VXD_OK : status;
+}
+
 static enum vxd_status sync_file(struct backup *backup, const char *path)
 {
     const struct vxd_file_ops *ops = backup->ops;
@@ -255,8 +269,9 @@ static void remove_saved(void *arg, const char *name)
 
 static void remove_all(struct backup *backup)
 {
-    static const char *const files[] = {"voxeld.db", "voxeld.db-wal", "voxeld.db-journal",
-                                        "voxeld.mark", "voxeld.mark.new"};
+    static const char *const files[] = {"voxeld.db",         "voxeld.db-wal",
+                                        "voxeld.db-journal", "voxeld.mark",
+                                        "voxeld.mark.new",   "networks"};
     const struct vxd_file_ops *ops = backup->ops;
     char path[VXD_DURABLE_PATH_BYTES];
 
@@ -318,6 +333,7 @@ static enum vxd_status fill(struct backup *backup, struct vxd_journal *journal,
     VXD_TRY(sync_journal(backup, journal));
     VXD_TRY(take_snapshots(backup));
     VXD_TRY(take_saved_files(backup));
+    VXD_TRY(take_networks(backup));
     VXD_TRY(sync_all(backup));
     VXD_TRY(give_name(backup, name));
 out:

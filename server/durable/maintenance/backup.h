@@ -19,8 +19,8 @@ struct vxd_backup_info {
  * .NAME.new, fills it, syncs it and renames it to `path`, so that a backup that is interrupted is
  * none; the next one of the name removes it. The snapshot files come first, as hard links or
  * where that cannot be as copies, then the database, in slices between commits, then snapshot
- * files that came meanwhile, then the files of saved maps. What is committed before the call is
- * in it. Synced when it returns; on failure what was made is removed as far as can be. Blocking;
+ * files that came meanwhile, then the files of saved maps and the list of loaded networks. What is
+ * committed before the call is in it. Synced when it returns; on failure what was made is removed as far as can be. Blocking;
  * one at a time a journal.
  *
  * errors  ALREADY_EXISTS (path), RESOURCE_EXHAUSTED (disk full), UNAVAILABLE,

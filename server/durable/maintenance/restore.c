@@ -253,6 +253,10 @@ static enum vxd_status copy_backup(struct restore *restore)
     VXD_TRY(copy_top(restore, "voxeld.mark"));
     VXD_TRY(copy_folder(restore, "snapshots"));
     VXD_TRY(copy_folder(restore, "maps"));
+    status = copy_top(restore, "networks");
+    if (status != VXD_NOT_FOUND) { /* else no call has loaded one */
+        VXD_TRY(status);
+    }
     VXD_TRY(empty_spool(restore));
 out:
     return status;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A map's entries as a PLY file: what other programs show. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -183,11 +184,104 @@ out:
     return status;
 }
 
+/* What voxelize merges into a map: how many points an entry has, and the sum of their channels. */
+struct merged {
+    const uint64_t *counts;
+    const double *sums;
+    size_t n_channels;
+};
+
+/* Whether the reply has both of them, of a map whose keys are voxels. */
+static bool find_merged(const struct vxd_map_read_job *job, struct merged *out)
+{
+    static const char *const names[] = {"mean_x", "mean_y", "mean_z"};
+    const struct vxd_map_spec *spec = &job->base.map->spec;
+    int count = vxd_map_find_array(spec, "count");
+    int sum = vxd_map_find_array(spec, "sum");
+
+    for (size_t i = 0; i < 3; i++) {
+        if (vxd_map_find_array(spec, names[i]) >= 0) {
+            return false;
+        }
+    }
+    if (!spec->has_lattice || count < 0 || sum < 0 || !job->selected[count] ||
+        !job->selected[sum] || spec->engine.values[count].dtype != VXD_UINT64 ||
+        spec->engine.values[count].n_elements != 1 ||
+        spec->engine.values[sum].dtype != VXD_FLOAT64 ||
+        spec->engine.values[sum].n_elements < 3) {
+        return false;
+    }
+    *out = (struct merged){.counts = job->rows[count]->bytes,
+                           .sums = job->rows[sum]->bytes,
+                           .n_channels = spec->engine.values[sum].n_elements};
+    return true;
+}
+
+/* Whether the first three channels are x, y and z, whose names a map does not keep: then each entry's
+ * mean lies in its voxel, but for what float32 coordinates and sums have lost. */
+static bool sums_are_positions(const struct vxd_map_read_job *job,
+                               const struct merged *merged)
+{
+    const double *size_m = job->base.map->spec.size_m;
+    bool has_points = false;
+
+    for (size_t i = 0; i < job->n; i++) {
+        for (int axis = 0; axis < 3 && merged->counts[i] > 0; axis++) {
+            double low = key_component(job, i, axis) * size_m[axis];
+            double mean = merged->sums[i * merged->n_channels + (size_t)axis] /
+                          (double)merged->counts[i];
+            double lost = 1e-3 * size_m[axis] + 1e-5 * fabs(low);
+
+            if (!(mean >= low - lost && mean <= low + size_m[axis] + lost)) {
+                return false;
+            }
+        }
+        has_points = has_points || merged->counts[i] > 0;
+    }
+    return has_points;
+}
+
+/* Sums count from the origin, positions of the file do not: the points' mean position is written in
+ * the map frame, so that nobody need know both. NaN where an entry has no points. */
+static enum vxd_status add_means(struct vxd_map_read_job *job, struct vxd_queue *queue,
+                                 struct ply *ply, struct vxd_err *err)
+{
+    static const char *const names[] = {"mean_x", "mean_y", "mean_z"};
+    const double *origin_m = job->base.map->spec.origin_m;
+    struct merged merged;
+    void *block;
+    double *means;
+    enum vxd_status status = VXD_OK;
+
+    if (!find_merged(job, &merged) || !sums_are_positions(job, &merged)) {
+        return VXD_OK;
+    }
+    VXD_TRY(
+        vxd_map_take_host(&job->base, queue, job->n * 3 * sizeof *means, &block, err));
+    means = block;
+    for (size_t i = 0; i < job->n; i++) {
+        for (size_t axis = 0; axis < 3; axis++) {
+            double sum = merged.sums[i * merged.n_channels + axis];
+
+            means[3 * i + axis] = merged.counts[i] > 0
+                                      ? origin_m[axis] + sum / (double)merged.counts[i]
+                                      : (double)NAN;
+        }
+    }
+    for (size_t axis = 0; axis < 3; axis++) {
+        add_column(ply, names[axis], 0, true, VXD_FLOAT64, means + axis,
+                   3 * sizeof *means);
+    }
+out:
+    return status;
+}
+
 static enum vxd_status new_ply(struct vxd_request *request, struct vxd_queue *queue,
                                struct ply *ply, struct vxd_err *err)
 {
     struct vxd_map_read_job *job = request->state;
-    size_t n = 3;
+    size_t n = 6; /* positions and, of a merged map, means */
+    enum vxd_status status;
 
     for (int i = 0; i < job->base.map->spec.engine.n_values; i++) {
         n += job->selected[i] ? job->base.map->spec.engine.values[i].n_elements : 0;
@@ -205,7 +299,10 @@ static enum vxd_status new_ply(struct vxd_request *request, struct vxd_queue *qu
     if (add_positions(job, queue, ply, err) != VXD_OK) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    return add_arrays(job, queue, ply, err);
+    VXD_TRY(add_arrays(job, queue, ply, err));
+    VXD_TRY(add_means(job, queue, ply, err));
+out:
+    return status;
 }
 
 static int compare_names(const void *a, const void *b)

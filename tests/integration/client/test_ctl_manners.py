@@ -10,6 +10,7 @@ import re
 import select
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,6 +80,50 @@ def on_terminal(environment: dict[str, str], *words: object) -> str:
     process.wait(60)
     os.close(ours)
     return shown.decode()
+
+
+def feed_late(path: Path, parts: list[bytes]) -> None:
+    """Writes into a pipe with a pause of over a second between the parts."""
+    with path.open("wb") as pipe:
+        for i, part in enumerate(parts):
+            time.sleep(1.6 if i > 0 else 0)
+            pipe.write(part)
+            pipe.flush()
+
+
+def test_local_work_that_takes_long_is_shown(
+    environment: dict[str, str], directory: Path
+) -> None:
+    whole = SCAN.read_bytes()
+    pipe, out = directory / "scan.npy", directory / "scan.ply"
+    os.mkfifo(pipe)
+    feeder = threading.Thread(target=feed_late, args=(pipe, [whole[:1000], whole[1000:]]))
+    feeder.start()
+    shown = on_terminal(environment, "convert", pipe, out)
+    feeder.join()
+    assert re.search(rf"\r\S reading \S*{pipe.name}, 1 s", shown), shown
+    assert "\r\x1b[K" in shown.split("reading")[-1]
+    # And writing: nobody reads the pipe at first.
+    sink = directory / "sink.ply"
+    os.mkfifo(sink)
+    taken: list[bytes] = []
+
+    def take_late() -> None:
+        time.sleep(1.6)
+        taken.append(sink.read_bytes())
+
+    reader = threading.Thread(target=take_late)
+    reader.start()
+    shown = on_terminal(environment, "convert", SCAN, sink)
+    reader.join()
+    assert re.search(rf"\r\S writing \S*{sink.name}, 1 s", shown), shown
+    # Neither where it is quick, nor without a terminal.
+    assert "writing" not in on_terminal(environment, "convert", SCAN, out)
+    assert taken == [out.read_bytes()]
+    reader = threading.Thread(target=take_late)
+    reader.start()
+    assert run(environment, "convert", SCAN, sink).stderr == ""
+    reader.join()
 
 
 def test_defaults_come_from_a_file_and_lose_to_the_rest(

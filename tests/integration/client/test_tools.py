@@ -151,6 +151,15 @@ def test_voxelctl_bench_without_its_tool_says_what_to_do(directory: Path) -> Non
     assert "cmake --install" in done.stderr
 
 
+def test_programs_that_are_missing_are_named_as_json(directory: Path) -> None:
+    ctl = lonely_voxelctl(directory)
+    for words in (["bench"], ["net", "check", "x.json"], ["scene", "repair", "x"]):
+        done = run(ctl, *words, "--json", code=1)
+        error = json.loads(done.stderr)
+        assert error["code"] == "FAILED" and "not installed" in error["message"]
+        assert error["what"].startswith("voxelctl ") and "beside voxelctl" in error["help"]
+
+
 def test_voxelctl_bench_with_a_tool_that_does_not_start_says_why(directory: Path) -> None:
     ctl = lonely_voxelctl(directory)
     (ctl.parent / "bench_load").write_text("no program")

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import voxeld
-from harness import SLOW, SOURCE, Daemon, running
+from harness import BIN, SLOW, SOURCE, Daemon, running
 from networks import CONFIG, write_files, write_network
 from semantic import LABELS, some_points, write_signs
 
@@ -226,6 +229,37 @@ def test_networks_of_calls_come_back_after_a_restart(
     with running(directory, config) as daemon, voxeld.connect(daemon.ipc) as client:
         assert client.networks() == ()
         assert any("cannot be read" in e["msg"] for e in daemon.log)
+
+
+def test_backup_has_the_networks_that_calls_loaded(
+    directory: Path, directory_of_networks: Path, tmp_path: Path
+) -> None:
+    archive = tmp_path / "archive"
+    archive.mkdir()
+    config: dict[str, Any] = {
+        "networks_dir": str(directory_of_networks),
+        "data_dir": str(tmp_path / "data"),
+        "archive_dir": str(archive),
+    }
+    backup = tmp_path / "data" / "backups" / "monday"
+    restored = tmp_path / "restored"
+    with running(directory, config) as daemon, voxeld.connect(daemon.ipc) as client:
+        client.network_load("signs", precision="fp16")
+        client.backup("monday")
+        client.network_unload("signs")
+        # The list of later is not the backup's.
+        assert (backup / "networks").read_text() == "voxeld-networks/1\nsigns fp16\n"
+    done = subprocess.run(
+        [BIN / "voxelctl", "restore", backup, restored, "--archive", archive, "--until", "end",
+         "--json"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["path"] == str(restored)
+    for folder in (backup, restored):
+        config["data_dir"] = str(folder)
+        with running(directory, config) as daemon, voxeld.connect(daemon.ipc) as client:
+            assert [(n.name, n.precision) for n in client.networks()] == [("signs", "fp16")]
 
 
 def test_precision_auto_is_fp32_on_a_cpu(client: voxeld.Client) -> None:

@@ -184,6 +184,50 @@ def test_merge_is_a_running_map_of_a_drive(
     assert text.startswith(f"{name}: 8,000 of 8,000 points of 1 files merged")
 
 
+def read_ply(path: Path) -> np.ndarray:
+    head, body = path.read_bytes().split(b"end_header\n", 1)
+    kinds = {"double": "<f8", "float": "<f4"}
+    lines = [line.split() for line in head.decode().splitlines() if line.startswith("property")]
+    return np.frombuffer(body, [(name, kinds[kind]) for _, kind, name in lines])
+
+
+def test_ply_of_a_merged_map_has_means_in_the_map_frame(daemon: Daemon, directory: Path) -> None:
+    origin, size = np.array([1000.0, -500.0, 20.0]), 0.5
+    points = np.random.default_rng(8).uniform(0, 4, (5000, 6)).astype(np.float32)
+    points[:, :3] += origin
+    np.save(directory / "scan.npy", points)
+    name = next(NAMES)
+    merge = ("merge", directory / "scan.npy", "--size", size, "--origin", "1000,-500,20")
+    ctl(daemon, *merge, "--map", name)
+    ctl(daemon, "export", name, directory / "m.ply")
+    ctl(daemon, "export", name, directory / "m.npz")
+    ply = read_ply(directory / "m.ply")
+    means = np.stack([ply[f"mean_{axis}"] for axis in "xyz"], 1)
+    centres = np.stack([ply[axis] for axis in "xyz"], 1)
+    # Of the scan's points as they are, grouped by the voxel that the file says.
+    xyz = points[:, :3].astype(float)
+    cells = np.floor((xyz - origin) / size).astype(int)
+    wanted = {}
+    for cell in np.unique(cells, axis=0):
+        wanted[tuple(cell)] = xyz[(cells == cell).all(1)].mean(0)
+    assert len(ply) == len(wanted)
+    for centre, mean in zip(centres, means, strict=True):
+        cell = tuple(np.floor((centre - origin) / size).astype(int))
+        np.testing.assert_allclose(mean, wanted[cell], atol=1e-3)
+    # The sums are as they are on the wire.
+    with np.load(directory / "m.npz") as arrays:
+        np.testing.assert_array_equal(ply["sum_0"], arrays["sum"][:, 0])
+    ctl(daemon, "export", name, directory / "s.ply", "--arrays", "sum")
+    assert "mean_x" not in read_ply(directory / "s.ply").dtype.names
+    # Other channels have no place in the map frame.
+    other = next(NAMES)
+    ctl(daemon, *merge, "--map", other, "--features", "intensity,c4,c5")
+    ctl(daemon, "export", other, directory / "o.ply")
+    assert read_ply(directory / "o.ply").dtype.names == (
+        "x", "y", "z", "count", "sum_0", "sum_1", "sum_2",
+    )  # fmt: skip
+
+
 def test_merge_goes_on_after_a_bad_file(daemon: Daemon, directory: Path) -> None:
     name = next(NAMES)
     np.save(directory / "good.npy", random_points(100))

@@ -172,6 +172,29 @@ def test_voxelctl_net_check_and_init_work_on_files(served: Daemon, directory: Pa
     assert "layers[d]" in ctl(served, "net", "check", config, code=2)
 
 
+def test_voxelctl_net_check_and_init_as_json(served: Daemon, directory: Path) -> None:
+    write_network(directory)
+    config = directory / "tiny.json"
+    found = json.loads(ctl(served, "net", "check", config, "--json"))
+    ctl(served, "net", "load", "tiny")
+    loaded = json.loads(ctl(served, "net", "info", "tiny", "--json"))
+    ctl(served, "net", "unload", "tiny")
+    for key in ("name", "digest", "n_parameters", "precision", "features", "outputs"):
+        assert found[key] == loaded[key]
+    assert ctl(served, "net", "init", config, "--json", code=2).startswith(
+        '{"code": "ALREADY_EXISTS"'
+    )
+    done = ctl(served, "net", "init", config, "--seed", "7", "--replace", "--json")
+    assert json.loads(done) == {"name": "tiny", "seed": 7}
+    error = json.loads(ctl(served, "net", "init", config, "--seed", "x", "--json", code=2))
+    assert (error["code"], error["field"]) == ("INVALID_ARGUMENT", "--seed")
+    layers = [dict(layer) for layer in CONFIG["layers"]]
+    layers[1]["kernel"] = 9
+    config.write_text(json.dumps({**CONFIG, "layers": layers}))
+    error = json.loads(ctl(served, "net", "check", config, "--json", code=2))
+    assert error["code"] == "INVALID_ARGUMENT" and "layers[d]" in error["field"]
+
+
 # Peers that lie ----------------------------------------------------------------------------
 
 

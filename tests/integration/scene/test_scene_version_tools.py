@@ -127,7 +127,22 @@ def test_durable_scene_is_there_after_a_start_and_in_a_backup(directory: Path) -
     repair = (BIN / "voxelctl", "scene", "repair")
     assert "1 families" in run(*repair, "--dry-run", path).stdout
     assert run(*repair, path).stdout == "0 mended, 0 set aside, 0 lost\n"
+    found = json.loads(run(*repair, "--dry-run", path, "--json").stdout)
+    assert found["n_families"] == 1 and found["n_losses"] == 0
+    assert [p["what"] for p in found["problems"]] == ["note"] * found["n_notes"]
+    assert json.loads(run(*repair, path, "--json").stdout) == {
+        "done": [], "n_mended": 0, "n_set_aside": 0, "n_lost": 0,
+    }  # fmt: skip
+    for words in (["--dry-run"], []):
+        failed = run(*repair, *words, directory / "nothing", "--json", code=2)
+        assert json.loads(failed.stderr)["code"] == "NOT_FOUND" and failed.stdout == ""
     run(*repair, "--dry-run", directory / "nothing", code=2)
     run(*repair, directory / "nothing", code=2)
     (path / "voxeld.db").write_bytes(b"no database" * 1000)
+    found = json.loads(run(*repair, "--dry-run", path, "--json", code=1).stdout)
+    assert found["n_losses"] == 1 and "--repair-data" in found["help"]
+    assert (found["problems"][0]["what"], found["problems"][0]["where"]) == ("loss", "voxeld.db")
     assert "set aside: voxeld.db" in run(*repair, path, code=1).stdout
+    (path / "voxeld.db").write_bytes(b"no database" * 1000)
+    done = json.loads(run(*repair, path, "--json", code=1).stdout)
+    assert ("set aside", "voxeld.db") in [(d["what"], d["where"]) for d in done["done"]]

@@ -105,6 +105,13 @@ def test_folder_becomes_a_mesh(
     ).stdout
     assert text.startswith("2 images, ")
     assert ctl_json(daemon, "info", "kept")["n_images"] == 2
+    n_blocks = ctl_json(daemon, "info", "kept")["n_blocks"]
+    headers, row, total = ctl(daemon, "list").stdout.splitlines()
+    assert headers.split() == [
+        "volume", "blocks", "images", "voxel", "m", "holds", "memory", "owner",
+    ]  # fmt: skip
+    assert row.split()[:5] == ["kept", f"{n_blocks:,}", "2", row.split()[3], "distance"]
+    assert row.index("distance") == headers.index("holds") and "1 volumes" in total
     ctl(daemon, "drop", "kept")
 
 

@@ -302,6 +302,7 @@ static void test_options_wrong_are_refused_by_name(void)
         {"--nope", NULL, "unknown flag --nope"},
         {"--config", NULL, "--config needs a value"},
         {"stray", NULL, "\"stray\" is no flag"},
+        {"--json", NULL, "--json goes with --check-config"},
     };
     struct vxd_options options;
     struct vxd_config config;
