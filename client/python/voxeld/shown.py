@@ -58,7 +58,7 @@ def html_of(record: Any) -> str:
 
 
 def shown(kind: type[T]) -> type[T]:
-    """Gives a dataclass with arrays a repr that tells their sizes, and a table for notebooks."""
+    """Gives a dataclass with arrays a repr with their sizes, and a table for notebooks."""
     kind.__repr__ = repr_of  # type: ignore[method-assign, assignment]
     kind._repr_html_ = html_of  # type: ignore[attr-defined]
     return kind

@@ -89,26 +89,39 @@ VXD_HD float vxd_cells_most(float a, float b)
 #endif
 }
 
+/* The pixels of one axis of the image that a box spans: `at` metres from the optical axis, `half` to
+ * either side, 1 / depth of its near and its far face; f and c of the camera, n pixels. */
+VXD_HD void vxd_cells_interval(float at, float half, float near_inverse,
+                               float far_inverse, float f, float c, int n, int *first,
+                               int *last)
+{
+    float low = vxd_subf(at, half);
+    float high = vxd_addf(at, half);
+
+    low = vxd_cells_least(vxd_mulf(low, near_inverse), vxd_mulf(low, far_inverse));
+    high = vxd_cells_most(vxd_mulf(high, near_inverse), vxd_mulf(high, far_inverse));
+    low = vxd_addf(vxd_mulf(low, f), c);
+    high = vxd_addf(vxd_mulf(high, f), c);
+    *first = vxd_cells_ceil(vxd_subf(low, VXD_CELLS_MARGIN), n);
+    *last = vxd_cells_ceil(vxd_addf(high, VXD_CELLS_MARGIN), n) - 1;
+}
+
 /* The pixels whose rays may meet a cube of n cells a side from voxel `low`, relative to the camera's
  * block; false: none. */
 VXD_HD bool vxd_cells_project(const struct vxd_cells_call *call, const int32_t low[3],
                               int n, struct vxd_cells_rect *rect)
 {
     const struct vxd_cast_call *cast = &call->cast;
+    const struct vxd_camera_form *camera = &cast->camera;
     int first_row = cast->first_row * VXD_CAST_TILE;
-    int end_row = vxd_cast_end_row(cast);
     float to_centre = vxd_mulf(0.5f, (float)(n + 1));
     float p[3];
     float at[3];
     float half[3];
-    float near_inverse;
-    float far_inverse;
     float near_z;
     float far_z;
-    float left;
-    float right;
-    float top;
-    float bottom;
+    float near_inverse;
+    float far_inverse;
 
     VXD_UNROLL
     for (int axis = 0; axis < 3; axis++) {
@@ -131,24 +144,10 @@ VXD_HD bool vxd_cells_project(const struct vxd_cells_call *call, const int32_t l
     }
     near_inverse = vxd_divf(1.0f, near_z);
     far_inverse = vxd_divf(1.0f, far_z);
-    left = vxd_subf(at[0], half[0]);
-    right = vxd_addf(at[0], half[0]);
-    top = vxd_subf(at[1], half[1]);
-    bottom = vxd_addf(at[1], half[1]);
-    left = vxd_cells_least(vxd_mulf(left, near_inverse), vxd_mulf(left, far_inverse));
-    right = vxd_cells_most(vxd_mulf(right, near_inverse), vxd_mulf(right, far_inverse));
-    top = vxd_cells_least(vxd_mulf(top, near_inverse), vxd_mulf(top, far_inverse));
-    bottom =
-        vxd_cells_most(vxd_mulf(bottom, near_inverse), vxd_mulf(bottom, far_inverse));
-    left = vxd_addf(vxd_mulf(left, cast->camera.fx), cast->camera.cx);
-    right = vxd_addf(vxd_mulf(right, cast->camera.fx), cast->camera.cx);
-    top = vxd_addf(vxd_mulf(top, cast->camera.fy), cast->camera.cy);
-    bottom = vxd_addf(vxd_mulf(bottom, cast->camera.fy), cast->camera.cy);
-    rect->first_u = vxd_cells_ceil(vxd_subf(left, VXD_CELLS_MARGIN), cast->camera.width);
-    rect->last_u =
-        vxd_cells_ceil(vxd_addf(right, VXD_CELLS_MARGIN), cast->camera.width) - 1;
-    rect->first_v = vxd_cells_ceil(vxd_subf(top, VXD_CELLS_MARGIN), end_row);
-    rect->last_v = vxd_cells_ceil(vxd_addf(bottom, VXD_CELLS_MARGIN), end_row) - 1;
+    vxd_cells_interval(at[0], half[0], near_inverse, far_inverse, camera->fx, camera->cx,
+                       camera->width, &rect->first_u, &rect->last_u);
+    vxd_cells_interval(at[1], half[1], near_inverse, far_inverse, camera->fy, camera->cy,
+                       vxd_cast_end_row(cast), &rect->first_v, &rect->last_v);
     rect->first_v = rect->first_v > first_row ? rect->first_v : first_row;
     return rect->first_u <= rect->last_u && rect->first_v <= rect->last_v;
 }
@@ -375,8 +374,8 @@ VXD_HD void vxd_cells_corners(const struct vxd_cast_call *call, int32_t entry,
     }
 }
 
-/* The first word of a pixel's crossings is the answer: its depth is taken as linear in the cell, then
- * as linear once more in the part that holds it. */
+/* Shows a pixel by its nearest crossing: the distance is taken as linear between where the ray enters
+ * the cell and leaves it, then as linear once more in the part that holds the surface. */
 VXD_HD void vxd_cells_pixel(const struct vxd_cells_call *call, int u, int v)
 {
     const struct vxd_cast_call *cast = &call->cast;

@@ -7,7 +7,7 @@
 
 enum {
     MAX_AGE_ROOTS =
-        256, /* versions that AGE tells apart: more of them are drawn in groups */
+        256, /* versions that AGE shows apart: more of them are drawn in groups */
     TEXEL_BYTES = 3
 };
 

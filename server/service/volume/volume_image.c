@@ -7,8 +7,8 @@
 
 /* Makes room in a volume that forgets, where it was full: what was forgotten is in the commit's
  * record. Returns whether anything was, so that trying again makes sense. */
-static bool make_room(struct vxd_request *request, struct vxd_queue *queue,
-                      enum vxd_status status, const double sensor[3])
+static bool make_space(struct vxd_request *request, struct vxd_queue *queue,
+                       enum vxd_status status, const double sensor[3])
 {
     struct vxd_volume_job *job = request->state;
     struct vxd_volume_record *record = &job->commit.entry.record;
@@ -36,7 +36,7 @@ enum vxd_status vxd_volume_integrate_within(struct vxd_request *request,
 
     vxd_volumes_allow(volumes, volume);
     status = vxd_volume_integrate(queue, volume->volume, frame, out, err);
-    if (make_room(request, queue, status, frame->T_map_camera.translation)) {
+    if (make_space(request, queue, status, frame->T_map_camera.translation)) {
         status = vxd_volume_integrate(queue, volume->volume, frame, out, err);
     }
     if (status != VXD_OK) {
@@ -58,7 +58,7 @@ enum vxd_status vxd_volume_scan_within(struct vxd_request *request,
 
     vxd_volumes_allow(volumes, volume);
     status = vxd_volume_integrate_scan(queue, volume->volume, scan, out, err);
-    if (make_room(request, queue, status, scan->T_map_sensor.translation)) {
+    if (make_space(request, queue, status, scan->T_map_sensor.translation)) {
         status = vxd_volume_integrate_scan(queue, volume->volume, scan, out, err);
     }
     if (status != VXD_OK) {

@@ -36,7 +36,7 @@ enum value_kind {
 };
 
 struct choices {
-    const char *right;                     /* what a wrong one is told */
+    const char *right;                     /* what would be right, for the error */
     int first;                             /* the first one's number */
     const char *const names[MOST_CHOICES]; /* in the enumerators' order */
 };

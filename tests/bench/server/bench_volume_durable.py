@@ -8,7 +8,7 @@ usage: bench_volume_durable.py VOXELD FOLDER [BLOCK]
 
 Scans are KITTI's .bin files, 0.1 m, truncation 0.4 m, to 50 m, along rays and by range image, with
 and without carving; each is added ten times, a metre farther on. FOLDER has frames as of 7-Scenes
-(rgbd_frames.py tells which): 5.8 mm, truncation 4 cm, 0.2 to 3 m. Images go as raw uint16, and once
+(rgbd_frames.py says which): 5.8 mm, truncation 4 cm, 0.2 to 3 m. Images go as raw uint16, and once
 as the PNG files that they are. The floor of a record is a copy of its bytes in memory. A fresh data
 directory for each row, on the disk of $TMPDIR."""
 

@@ -147,7 +147,7 @@ def test_labels_and_materials_are_refused_before_the_network_runs(
 def test_what_cannot_be_in_time_is_refused_with_advice(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    """A run of a network with wide layers tells how long it takes; less time is refused at once."""
+    """A run of a network with wide layers says how long it takes; less time is refused at once."""
     folder = tmp_path_factory.mktemp("w")
     layers = [
         {"name": f"l{i}", "op": "linear", "ch": 256, "act": "relu", "bn": None, "layout": "torch"}
