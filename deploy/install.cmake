@@ -5,7 +5,9 @@ include(GNUInstallDirs)
 
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT dev)
 if(NOT VOXELD_ENGINE_ONLY)
-  # What "voxelctl demo" looks at.
+  # What "voxelctl demo" looks at; a build folder has it where an installed tree does.
+  configure_file(tests/data/spconv_benchmark_pc.npy
+                 ${CMAKE_BINARY_DIR}/share/voxeld/demo/scan.npy COPYONLY)
   install(FILES tests/data/spconv_benchmark_pc.npy RENAME scan.npy COMPONENT tools
           DESTINATION ${CMAKE_INSTALL_DATADIR}/voxeld/demo)
 endif()

@@ -53,34 +53,25 @@ static bool take(void *to, int id, const char *value)
     }
 }
 
-/* The scan lies beside an installed voxelctl, or in the source tree around a build. */
+/* The scan lies beside an installed voxelctl; a build folder has it in the same place. */
 static bool find_scan(struct demo *demo)
 {
-    static const char *const places[] = {"../share/voxeld/demo/scan.npy",
-                                         "../../tests/data/spconv_benchmark_pc.npy",
-                                         "../../../tests/data/spconv_benchmark_pc.npy"};
     char folder[PATH_MAX];
+    size_t n;
 
     if (!ctl_own_folder("voxelctl demo", folder, sizeof folder)) {
         return false;
     }
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        const char *place = places[i];
-        size_t n = strlen(folder);
-
-        while (n > 1 && strncmp(place, "../", 3) == 0) { /* up from "/usr/bin/" */
-            do {
-                n--;
-            } while (n > 1 && folder[n - 1] != '/');
-            place += 3;
-        }
-        (void)snprintf(demo->scan, sizeof demo->scan, "%.*s%s", (int)n, folder, place);
-        if (access(demo->scan, R_OK) == 0) {
-            return true;
-        }
+    n = strlen(folder);
+    do { /* up from "/usr/bin/" */
+        n--;
+    } while (n > 1 && folder[n - 1] != '/');
+    (void)snprintf(demo->scan, sizeof demo->scan, "%.*sshare/voxeld/demo/scan.npy", (int)n, folder);
+    if (access(demo->scan, R_OK) != 0) {
+        (void)ctl_error("its scan is not installed: there is no %s", demo->scan);
+        return false;
     }
-    (void)ctl_error("its scan is not installed: there is no %s%s", folder, places[0]);
-    return false;
+    return true;
 }
 
 static bool is_plain(const char *word)

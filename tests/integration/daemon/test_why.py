@@ -40,7 +40,7 @@ MONITORING = SOURCE / "deploy" / "monitoring"
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """A short queue, and tokens whose texts are their names."""
+    """A short queue, tokens whose texts are their names, and an archive, which has metrics."""
     directory = tmp_path_factory.mktemp("d")
     lines = [
         f"{name} {scopes} {hashlib.sha256(name.encode()).hexdigest()}\n"
@@ -49,7 +49,9 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     (directory / "tokens").write_text("".join(lines))
     (directory / "tokens").chmod(0o600)
     config = {
+        "archive_dir": str(directory / "archive"),
         "auth": {"tokens_file": str(directory / "tokens")},
+        "data_dir": str(directory / "data"),
         "limits": {"queue": 3},
         "log": {"level": "debug"},
     }
