@@ -24,6 +24,14 @@ GEN = SOURCE / "proto" / "gen"
 HEADERS = {"map": "voxeld_map.h", "network": "voxeld_net.h"}
 
 
+def test_the_version_is_one_everywhere() -> None:
+    run = subprocess.run(
+        [sys.executable, SOURCE / "deploy" / "version.py"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, f"run deploy/version.py:\n{run.stdout}{run.stderr}"
+
+
 def test_everything_generated_is_as_the_generator_makes_it() -> None:
     run = subprocess.run(
         [sys.executable, GEN / "generate.py", "--check"],

@@ -150,7 +150,7 @@ from .version_records import (
 )
 from .watching import Heads, Watched, WatchPoint
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Aborted",
