@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The version stands in the build, in headers, in packages and in manifests; this writes all of them.
+"""Writes the version in the build, in headers, in packages and in manifests, or checks it there.
 
     deploy/version.py          names the places that do not say what CMakeLists.txt says
     deploy/version.py 0.3.0    cuts that version: writes it everywhere, and the changelog's heading

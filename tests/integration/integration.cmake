@@ -121,6 +121,7 @@ set(integration_tests
   transport/guard
   transport/hostile
   transport/http
+  transport/openapi
   transport/rpc
   transport/shared
   transport/tls
