@@ -57,6 +57,7 @@ set(integration_tests
   client/bench
   client/ctl_manners
   client/examples
+  client/manuals
   client/python
   client/python_errors
   client/python_manners

@@ -115,28 +115,6 @@ def check_compiles(header: str, include: Path, tmp_path: Path) -> None:
         )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("words", "completed"),
-    [
-        (["ma"], ["map"]),
-        (["map", "cr"], ["create"]),
-        (["--url", "x", "map", "create", "seen", "--cap"], ["--capacity"]),
-        (["map", "update", "seen", "keys.npy", "--combine", "m"], ["min", "max"]),
-        (["scene", "create", "yard", "--track"], ["--track-free"]),
-    ],
-)
-def test_bash_completes_commands_options_and_choices(
-    words: list[str], completed: list[str]
-) -> None:
-    script = SOURCE / "client" / "voxelctl" / "generated" / "shells" / "voxelctl.bash"
-    run = subprocess.run(
-        ["bash", "-c", f'. {script}; COMP_WORDS=(voxelctl "$@"); COMP_CWORD=$#; _voxelctl; '
-         'printf "%s\\n" "${COMPREPLY[@]}"', "bash", *words],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert run.stdout.split() == completed
-
-
 def document() -> dict[str, object]:
     return json.loads((SOURCE / "proto" / "generated" / "openapi.json").read_text())
 
