@@ -524,11 +524,9 @@ class PythonClient:
             call = [f"reply = exchange.send({arguments})"]
             if len(call[0]) + 4 > WIDTH:
                 call = ["reply = exchange.send(", f"    {arguments}", ")"]
-            return [
-                *call,
-                "with reply:",
-                f"    return {snake(record)}_of(reply, message, {n})",
-            ]
+            reads = any(f.is_tensor or f.is_rows for f, _ in self.members(method.response))
+            taken = f"reply, message, {n}" if reads else "reply.message"
+            return [*call, "with reply:", f"    return {snake(record)}_of({taken})"]
         verb, last = ("change", ", sequence") if method.mutates else ("ask", "")
         arguments = f'{client}, "{method.name}", message, timeout, request_id{last}'
         call = [f"reply = exchange.{verb}({arguments})"]

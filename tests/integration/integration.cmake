@@ -67,6 +67,7 @@ set(integration_tests
   client/python_versions
   client/readme
   client/tools
+  client/worked_example
   daemon/archive
   daemon/audit
   daemon/auth
