@@ -14,7 +14,7 @@
 
 enum {
     MAX_TENSORS = 3 * VXD_NET_MAX_OUTPUTS,
-    HEADER_ROOM = MAX_TENSORS * 256
+    HEADER_CAPACITY = MAX_TENSORS * 256
 };
 
 struct run {
@@ -31,7 +31,7 @@ struct run {
 
 /* The contents of the output file. */
 struct out {
-    char header[HEADER_ROOM];
+    char header[HEADER_CAPACITY];
     size_t n_header;
     uint8_t *data;
     size_t n_data;

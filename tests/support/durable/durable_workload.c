@@ -81,9 +81,9 @@ static bool do_open(struct work *work, int unused)
         if (vxd_data_dir_open(work->ops, ROOT, &work->dir, NULL) != VXD_OK) {
             return false;
         }
-        work->folder_told = true;
+        work->was_opened = true;
     }
-    work->close_told = false; /* an opening that fails may have been written */
+    work->was_closed = false; /* an opening that fails may have been written */
     return vxd_journal_open(&work->dir, &options, &work->journal, &found, NULL) == VXD_OK;
 }
 
@@ -95,7 +95,7 @@ static bool do_raise(struct work *work, int unused)
     if (vxd_journal_raise_epoch(work->journal, &epoch, NULL) != VXD_OK) {
         return false;
     }
-    work->epoch_told = epoch;
+    work->epoch_promised = epoch;
     return true;
 }
 
@@ -112,7 +112,7 @@ static bool do_create(struct work *work, int f)
                                                   ? work->families[f].id
                                                   : vxd_journal_new_family(work->journal),
                                         .fsync = policies[f],
-                                        .epoch = work->epoch_told,
+                                        .epoch = work->epoch_promised,
                                         .spec = "spec",
                                         .n_spec_bytes = 4};
     struct vxd_journal_txn *txn;
@@ -123,7 +123,7 @@ static bool do_create(struct work *work, int f)
         vxd_journal_put_family(txn, &family, NULL) != VXD_OK || !commit(txn)) {
         return false;
     }
-    work->families[f].is_told = true;
+    work->families[f].is_promised = true;
     return true;
 }
 
@@ -158,7 +158,7 @@ static bool do_edit(struct work *work, int f)
     }
     vxd_record_bytes_free(&bytes);
     family->acknowledged = n;
-    family->told = f != 1 ? n : family->told;
+    family->promised = f != 1 ? n : family->promised;
     return true;
 }
 
@@ -168,7 +168,7 @@ static bool do_flush(struct work *work, int unused)
     if (vxd_journal_flush(work->journal, NULL) != VXD_OK) {
         return false;
     }
-    work->families[1].told = work->families[1].acknowledged;
+    work->families[1].promised = work->families[1].acknowledged;
     return true;
 }
 
@@ -183,7 +183,7 @@ static bool do_item(struct work *work, int f)
         !commit(txn)) {
         return false;
     }
-    work->item_told = true;
+    work->item_promised = true;
     return true;
 }
 
@@ -221,14 +221,14 @@ static bool do_snapshot(struct work *work, int f)
     if (!write_snapshot(work, f, n, &keep_from)) {
         return false;
     }
-    family->snapshot_told = n;
-    family->told = n; /* whatever its policy: the snapshot has it */
+    family->snapshot_promised = n;
+    family->promised = n; /* whatever its policy: the snapshot has it */
     if (vxd_journal_begin(work->journal, &txn, NULL) != VXD_OK ||
         vxd_journal_snapshot_taken(txn, family->id, n, keep_from, NULL) != VXD_OK ||
         !commit(txn)) {
         return false;
     }
-    family->taken_told = f != 1 ? n : family->taken_told;
+    family->taken_promised = f != 1 ? n : family->taken_promised;
     return true;
 }
 
@@ -242,7 +242,7 @@ static bool do_drop(struct work *work, int f)
         !commit(txn)) {
         return false;
     }
-    work->families[f].drop_told = true;
+    work->families[f].drop_promised = true;
     return true;
 }
 
@@ -256,8 +256,8 @@ static bool do_close(struct work *work, int unused)
     if (status != VXD_OK) {
         return work->retries; /* it is closed in any case */
     }
-    work->close_told = true;
-    work->families[1].told = work->families[1].acknowledged;
+    work->was_closed = true;
+    work->families[1].promised = work->families[1].acknowledged;
     return true;
 }
 
@@ -286,8 +286,8 @@ static void note_mark(struct work *work)
 
     if (work->journal != NULL) {
         vxd_journal_get_stats(work->journal, &stats);
-        work->mark_told =
-            stats.n_marked > work->mark_told ? stats.n_marked : work->mark_told;
+        work->mark_promised =
+            stats.n_marked > work->mark_promised ? stats.n_marked : work->mark_promised;
     }
 }
 
@@ -470,30 +470,30 @@ static enum vxd_status see_reply(void *user, const struct vxd_journal_reply *rep
     return VXD_OK;
 }
 
-/* What was told is there, and nothing that was never tried, nor half of anything. */
+/* What was promised is there, and nothing that was never tried, nor half of anything. */
 static void compare_family(struct check *check, int f)
 {
-    const struct work_family *told = &check->work->families[f];
+    const struct work_family *promised = &check->work->families[f];
 
     if (!check->is_there[f]) {
-        if (told->is_told && !told->drop_tried) {
+        if (promised->is_promised && !promised->drop_tried) {
             (void)fault(check, "a family is lost");
         }
         return;
     }
-    if (told->drop_told) {
+    if (promised->drop_promised) {
         (void)fault(check, "a dropped family is there");
-    } else if (check->at[f] < told->told) {
+    } else if (check->at[f] < promised->promised) {
         (void)fault(check, "an acknowledged record is lost");
-    } else if (check->at[f] > told->tried) {
+    } else if (check->at[f] > promised->tried) {
         (void)fault(check, "a record is there that nobody wrote");
-    } else if (check->from[f] < told->snapshot_told) {
+    } else if (check->from[f] < promised->snapshot_promised) {
         (void)fault(check, "a finished snapshot is lost");
-    } else if (check->taken[f] < told->taken_told) {
+    } else if (check->taken[f] < promised->taken_promised) {
         (void)fault(check, "that a snapshot was taken is lost");
     } else if (f == 0 && check->is_lossy[f]) {
         (void)fault(check, "a family that was always synced is called lossy");
-    } else if (check->at[f] < told->acknowledged && !check->is_lossy[f]) {
+    } else if (check->at[f] < promised->acknowledged && !check->is_lossy[f]) {
         (void)fault(check, "a loss is not noticed");
     } else if (check->at[f] != check->replies[f] && check->from[f] < check->at[f]) {
         (void)fault(check, "a record without its outcome, or the other way round");
@@ -538,13 +538,13 @@ static void check_started(struct check *check, const struct vxd_journal_found *f
         check->taken[f] = state.snapshot_sequence;
         compare_family(check, f);
     }
-    if (check->work->item_told && !check->has_item) {
+    if (check->work->item_promised && !check->has_item) {
         (void)fault(check, "a head is lost");
     }
-    if (vxd_journal_get_epoch(again->journal) < check->work->epoch_told) {
+    if (vxd_journal_get_epoch(again->journal) < check->work->epoch_promised) {
         (void)fault(check, "an epoch would be given out again");
     }
-    if (check->work->close_told && !found->was_clean) {
+    if (check->work->was_closed && !found->was_clean) {
         (void)fault(check, "a clean end is not known");
     }
     check_more(check, again);
@@ -561,7 +561,7 @@ static bool is_mark_at(const struct work *work)
     struct vxd_mark mark;
 
     return vxd_mark_open(work->ops, ROOT, true, &mark, NULL) == VXD_OK &&
-           mark.synced >= work->mark_told;
+           mark.synced >= work->mark_promised;
 }
 
 const char *work_check(const struct work *work)
@@ -572,14 +572,14 @@ const char *work_check(const struct work *work)
 
     again.dir.lock = -1;
     again.journal = NULL;
-    if (work->folder_told &&
+    if (work->was_opened &&
         work->ops->list(work->ops->user, ROOT "/snapshots", ignore_name, NULL) != 0) {
         return "the data directory is lost";
     }
     if (vxd_data_dir_open(work->ops, ROOT, &again.dir, NULL) != VXD_OK) {
         return "the data directory cannot be opened";
     }
-    if (work->mark_told > 0 && !is_mark_at(work)) {
+    if (work->mark_promised > 0 && !is_mark_at(work)) {
         vxd_data_dir_close(&again.dir);
         return "the mark is behind what was acknowledged";
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A workload of everything in server/durable, and what it was told: to be held against what a
+/* A workload of everything in server/durable, and what it was promised: to be held against what a
  * start finds after power was lost. */
 #ifndef VXD_TESTS_SUPPORT_DURABLE_DURABLE_WORKLOAD_H
 #define VXD_TESTS_SUPPORT_DURABLE_DURABLE_WORKLOAD_H
@@ -11,26 +11,26 @@ enum {
     WORK_MAX_RECORDS = 128
 };
 
-/* A family: tried is what was handed over, told what was promised to outlive a loss of power. */
+/* A family: tried is what was handed over, promised what is to outlive a loss of power. */
 struct work_family {
     uint32_t id;
-    bool is_told; /* its row */
-    bool drop_tried, drop_told;
+    bool is_promised; /* its row */
+    bool drop_tried, drop_promised;
     uint64_t tried;
     uint64_t acknowledged; /* with whatever promise */
-    uint64_t told;
-    uint64_t snapshot_told; /* the file, */
-    uint64_t taken_told;    /* and that the journal knows of it */
+    uint64_t promised;
+    uint64_t snapshot_promised; /* the file, */
+    uint64_t taken_promised;    /* and that the journal knows of it */
 };
 
 struct work {
     const struct vxd_file_ops *ops;
     struct work_family families[WORK_FAMILIES];
-    uint64_t epoch_told;
-    uint64_t mark_told; /* transactions that the mark has on the disk */
-    bool folder_told;   /* vxd_data_dir_open came back */
-    bool close_told;    /* vxd_journal_close did, and nothing came after */
-    bool item_told;
+    uint64_t epoch_promised;
+    uint64_t mark_promised; /* transactions that the mark has on the disk */
+    bool was_opened;        /* vxd_data_dir_open came back */
+    bool was_closed;        /* vxd_journal_close did, and nothing came after */
+    bool item_promised;
     int n_failures; /* steps that failed, and were done again */
     bool retries;   /* do failed steps again, until they work */
     struct vxd_data_dir dir;
@@ -41,7 +41,7 @@ struct work {
  * which unless it retries is the end. */
 bool work_run(struct work *work, const struct vxd_file_ops *ops);
 
-/* Starts from what is there, checks it against what was told, changes something more and ends.
+/* Starts from what is there, checks it against what was promised, changes something more and ends.
  * NULL = all is well, else what is not; the text is static. */
 const char *work_check(const struct work *work);
 

@@ -10,7 +10,7 @@ const struct fault_plan fault_none = {.crash_at_sync = FAULT_NEVER,
                                       .suppress_sync = FAULT_NEVER,
                                       .fail_at_call = FAULT_NEVER,
                                       .crash_at_call = FAULT_NEVER,
-                                      .room_bytes = FAULT_NEVER};
+                                      .capacity_bytes = FAULT_NEVER};
 
 /* Inodes and names ------------------------------------------------------------------------- */
 
@@ -169,10 +169,10 @@ static void add_pending(struct inode *inode, uint64_t at, size_t n, const void *
 {
     struct pending *pending;
 
-    if (inode->n_pending == inode->room_pending) {
-        inode->room_pending = 2 * inode->room_pending + 16;
-        inode->pending =
-            must(realloc(inode->pending, inode->room_pending * sizeof *inode->pending));
+    if (inode->n_pending == inode->pending_capacity) {
+        inode->pending_capacity = 2 * inode->pending_capacity + 16;
+        inode->pending = must(
+            realloc(inode->pending, inode->pending_capacity * sizeof *inode->pending));
     }
     pending = &inode->pending[inode->n_pending++];
     *pending = (struct pending){.at = at, .n = n};
@@ -187,9 +187,9 @@ static int64_t write_inode(struct fault_disk *disk, struct inode *inode, const v
 {
     uint64_t end = at + n;
 
-    if (disk->plan.room_bytes != FAULT_NEVER && end > inode->n_now &&
+    if (disk->plan.capacity_bytes != FAULT_NEVER && end > inode->n_now &&
         fault_bytes_of_all(disk) + (int64_t)(end - inode->n_now) >
-            disk->plan.room_bytes) {
+            disk->plan.capacity_bytes) {
         return -ENOSPC;
     }
     if (end > inode->n_now) {

@@ -30,7 +30,7 @@ struct inode {
     uint8_t *now, *synced;
     size_t n_now, n_synced;
     struct pending *pending;
-    size_t n_pending, room_pending;
+    size_t n_pending, pending_capacity;
 };
 
 /* A name: what it is now and what it is on the disk. */

@@ -44,7 +44,7 @@ struct fault_plan {
     int crash_at_call; /* power goes before this one does anything */
     enum fault_kind fail_kind;
     int64_t
-        room_bytes; /* of files in all; writes beyond fail with ENOSPC. FAULT_NEVER = any */
+        capacity_bytes; /* of files in all; writes beyond fail with ENOSPC. FAULT_NEVER = any */
 };
 
 extern const struct fault_plan fault_none;
@@ -80,7 +80,7 @@ bool fault_disk_exists(struct fault_disk *disk, const char *path);
 uint8_t *fault_disk_bytes(struct fault_disk *disk, const char *path, size_t *n_bytes);
 /* Cuts or makes longer, with zeros. */
 void fault_disk_resize(struct fault_disk *disk, const char *path, size_t n_bytes);
-/* Of all files, as room_bytes counts them. */
+/* Of all files, as capacity_bytes counts them. */
 int64_t fault_disk_n_bytes(struct fault_disk *disk);
 /* A sum of all names and bytes. */
 uint32_t fault_disk_sum(struct fault_disk *disk);

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 enum {
-    PATH_ROOM = 512
+    PATH_CAPACITY = 512
 };
 
 const char model_base[] =
@@ -49,7 +49,7 @@ void model_directory_remove(const char *path)
 {
     DIR *directory = opendir(path);
     const struct dirent *entry;
-    char file[PATH_ROOM];
+    char file[PATH_CAPACITY];
 
     while (directory != NULL && (entry = readdir(directory)) != NULL) {
         (void)snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
@@ -66,7 +66,7 @@ void model_directory_remove(const char *path)
 
 bool model_put(const char *directory, const char *file, const void *bytes, size_t n_bytes)
 {
-    char path[PATH_ROOM];
+    char path[PATH_CAPACITY];
     FILE *to;
     bool ok;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Backups: whole when they are told to be, whatever power is lost after that, and the proof that
+/* Backups: whole when they are said to be, whatever power is lost after that, and the proof that
  * the test would see it if any of their syncs were not made. */
 #include "tests/support/test.h"
 
@@ -158,7 +158,7 @@ static void test_backup_is_whole_and_known_as_one(void)
     fault_disk_destroy(disk);
 }
 
-/* The directory itself is as it was told, however far its backup came. */
+/* The directory itself is as it was promised, however far its backup came. */
 static void test_power_lost_at_every_sync_of_a_backup_harms_nothing(void)
 {
     for (int can_link = 0; can_link < 2; can_link++) {

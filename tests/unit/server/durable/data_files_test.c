@@ -534,7 +534,7 @@ static struct fault_disk *make_data(struct work *work)
     (void)vxd_journal_close(work->journal, NULL);
     vxd_data_dir_close(&work->dir);
     work->journal = NULL;
-    work->close_told = false;
+    work->was_closed = false;
     fault_disk_kill(disk);
     return disk;
 }
@@ -561,16 +561,16 @@ static void test_verify_changes_nothing_and_finds_damage(void)
     CHECK(fault_disk_sum(disk) == sum);
     (void)snprintf(path, sizeof path, "/data/snapshots/%08x.%016llx.vxs",
                    work.families[0].id,
-                   (unsigned long long)work.families[0].snapshot_told);
+                   (unsigned long long)work.families[0].snapshot_promised);
     bytes = fault_disk_bytes(disk, path, &n_bytes);
     REQUIRE(bytes != NULL);
     bytes[n_bytes / 2] ^= 1;
     CHECK(vxd_verify_data_dir(fault_disk_ops(disk), "/data", count_problem, &n, &result,
                               NULL) == VXD_OK);
     CHECK(result.n_losses == 0 && result.n_spares == 1);
-    work.families[0].snapshot_told =
+    work.families[0].snapshot_promised =
         0; /* the start takes the older one, and loses nothing */
-    work.families[0].taken_told = 0;
+    work.families[0].taken_promised = 0;
     CHECK(work_check(&work) == NULL);
     CHECK(vxd_verify_data_dir(fault_disk_ops(disk), "/none", count_problem, &n, &result,
                               NULL) == VXD_NOT_FOUND);
@@ -578,7 +578,7 @@ static void test_verify_changes_nothing_and_finds_damage(void)
 }
 
 /* One changed byte of a record, and a record that is missing: the replay ends before it, what
- * follows is kept aside, and the owner is told. work_check calls that a loss. */
+ * follows is kept aside, and the owner hears of it. work_check calls that a loss. */
 static void spoil(const char *sql, size_t n_losses, const char *fault)
 {
     struct work work;

@@ -137,7 +137,7 @@ static enum vxd_status put_record(struct fixture *fixture, uint32_t family,
 }
 
 /* What completions said, in their order. */
-struct told {
+struct outcomes {
     pthread_mutex_t lock;
     int n;
     enum vxd_status statuses[64];
@@ -145,19 +145,19 @@ struct told {
 
 static void note(void *user, enum vxd_status status, const struct vxd_err *err)
 {
-    struct told *told = user;
+    struct outcomes *outcomes = user;
 
     CHECK((status == VXD_OK) == (err == NULL));
-    (void)pthread_mutex_lock(&told->lock);
-    told->statuses[told->n++] = status;
-    (void)pthread_mutex_unlock(&told->lock);
+    (void)pthread_mutex_lock(&outcomes->lock);
+    outcomes->statuses[outcomes->n++] = status;
+    (void)pthread_mutex_unlock(&outcomes->lock);
 }
 
 static void test_what_builds_on_a_failure_fails(void)
 {
     const struct vxd_journal_options options = {.probe_ms = 1};
     struct fixture fixture = {0};
-    struct told told = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct outcomes outcomes = {.lock = PTHREAD_MUTEX_INITIALIZER};
     struct vxd_journal_state state;
     struct vxd_journal_txn *txn = NULL;
 
@@ -167,18 +167,18 @@ static void test_what_builds_on_a_failure_fails(void)
     CHECK(put_record(&fixture, 1, 1, 10) == VXD_OK);
     CHECK(put_record(&fixture, 2, 1, 10) == VXD_NOT_FOUND);
     for (uint64_t n = 3; n < 6; n++) { /* 2 never came */
-        CHECK(vxd_journal_commit(record_txn(&fixture, 1, n, 10), note, &told, NULL) ==
+        CHECK(vxd_journal_commit(record_txn(&fixture, 1, n, 10), note, &outcomes, NULL) ==
               VXD_OK);
     }
-    CHECK(vxd_journal_commit(record_txn(&fixture, 1, 2, 10), note, &told, NULL) ==
+    CHECK(vxd_journal_commit(record_txn(&fixture, 1, 2, 10), note, &outcomes, NULL) ==
           VXD_OK);
     CHECK(vxd_journal_begin(fixture.journal, &txn, NULL) == VXD_OK);
     CHECK(vxd_journal_need(txn, 1, 3, NULL) == VXD_OK);
-    CHECK(vxd_journal_commit(txn, note, &told, NULL) == VXD_OK);
+    CHECK(vxd_journal_commit(txn, note, &outcomes, NULL) == VXD_OK);
     CHECK(vxd_journal_flush(fixture.journal, NULL) == VXD_OK);
-    REQUIRE(told.n == 5);
+    REQUIRE(outcomes.n == 5);
     for (int i = 0; i < 5; i++) {
-        CHECK_INT(told.statuses[i], i == 3 ? VXD_OK : VXD_ABORTED);
+        CHECK_INT(outcomes.statuses[i], i == 3 ? VXD_OK : VXD_ABORTED);
     }
     CHECK(vxd_journal_get_state(fixture.journal, 1, &state, NULL) == VXD_OK);
     CHECK_INT(state.last_sequence, 2);
@@ -199,7 +199,7 @@ static void test_full_disk_refuses_until_there_is_room(void)
 
     REQUIRE(open_fixture(&fixture, &options));
     CHECK(put_family(&fixture, 1, "a", VXD_FSYNC_ALWAYS, 0) == VXD_OK);
-    plan.room_bytes = 1 << 20;
+    plan.capacity_bytes = 1 << 20;
     fault_disk_plan(fixture.disk, &plan);
     for (; status == VXD_OK && n < 1000; n++) {
         status = put_record(&fixture, 1, n, 50000);
@@ -410,13 +410,13 @@ static void test_second_owner_is_refused(void)
 enum {
     N_AHEAD = 24,
     N_LEAVES = 1 << 20, /* 16 MB in memory, little on the disk */
-    MAX_AHEAD_BYTES = 160 << 20
+    MAX_PREFETCHED_BYTES = 160 << 20
 };
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define IS_MEMORY_TOLD false /* shadows, and what is freed, are in memory as well */
+#define IS_MEMORY_MEASURED false /* shadows, and what is freed, are in memory as well */
 #else
-#define IS_MEMORY_TOLD true
+#define IS_MEMORY_MEASURED true
 #endif
 
 /* Of this process, in memory. */
@@ -447,7 +447,7 @@ static enum vxd_status look_at_memory(void *user, uint64_t sequence,
     }
     if (sequence == 1) {
         (void)nanosleep(&second, NULL);
-        CHECK(!IS_MEMORY_TOLD || resident_bytes() < *before + MAX_AHEAD_BYTES);
+        CHECK(!IS_MEMORY_MEASURED || resident_bytes() < *before + MAX_PREFETCHED_BYTES);
     }
     return VXD_OK;
 }

@@ -58,7 +58,7 @@ static int count_syncs(void)
     return n_syncs;
 }
 
-static void test_power_lost_at_every_sync_keeps_what_was_told(void)
+static void test_power_lost_at_every_sync_keeps_what_was_promised(void)
 {
     int n_syncs = count_syncs();
 
@@ -200,7 +200,7 @@ static void test_any_sync_left_out_is_noticed(void)
 int main(int argc, char **argv)
 {
     static const struct vxd_test tests[] = {
-        VXD_TEST(test_power_lost_at_every_sync_keeps_what_was_told),
+        VXD_TEST(test_power_lost_at_every_sync_keeps_what_was_promised),
         VXD_TEST(test_any_sync_left_out_is_noticed),
     };
 

@@ -16,13 +16,13 @@ enum {
     MAX_RECORDS = 20000,
     MANY_LEAVES = 1 << 18, /* 4 MB in memory */
     MOST_LEAVES = 9 << 19, /* 72 MB, more than is read ahead */
-    MAX_AHEAD_BYTES = 100 << 20
+    MAX_PREFETCHED_BYTES = 100 << 20
 };
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define IS_MEMORY_TOLD false /* shadows, and what is freed, are in memory as well */
+#define IS_MEMORY_MEASURED false /* shadows, and what is freed, are in memory as well */
 #else
-#define IS_MEMORY_TOLD true
+#define IS_MEMORY_MEASURED true
 #endif
 
 int __wrap_vxd_machine_cpus(void);
@@ -170,7 +170,8 @@ static void be_slow(const struct seen *seen)
 
     if (seen->is_slow && seen->n == 0) {
         (void)nanosleep(&half, NULL);
-        CHECK(!IS_MEMORY_TOLD || resident_bytes() < seen->before + MAX_AHEAD_BYTES);
+        CHECK(!IS_MEMORY_MEASURED ||
+              resident_bytes() < seen->before + MAX_PREFETCHED_BYTES);
     }
 }
 
@@ -287,7 +288,7 @@ static void test_no_more_is_unpacked_than_there_is_room_for(void)
 {
     static struct world world;
 
-    if (!IS_MEMORY_TOLD) {
+    if (!IS_MEMORY_MEASURED) {
         SKIP("what is in memory does not tell");
     }
     memset(&world, 0, sizeof world);

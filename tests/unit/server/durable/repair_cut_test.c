@@ -91,7 +91,7 @@ static void ignore(void *user, const struct vxd_problem *problem)
     (void)problem;
 }
 
-/* A repair that is done but for its names: nobody is told that anything is lost. */
+/* A repair that is done but for its names: nothing says that anything is lost. */
 static void check_verify(struct world *world)
 {
     struct vxd_verify_result result;
@@ -285,7 +285,7 @@ static void test_repair_on_a_full_disk_leaves_the_database_as_it_was(void)
         struct copy old = copy_of(&world, REPAIR_DATABASE);
         enum vxd_status status;
 
-        plan.room_bytes = fault_disk_n_bytes(world.disk) + (int64_t)room * 4096;
+        plan.capacity_bytes = fault_disk_n_bytes(world.disk) + (int64_t)room * 4096;
         fault_disk_plan(world.disk, &plan);
         status = vxd_repair_data_dir(fault_disk_ops(world.disk), WORLD_DIR, NULL, NULL,
                                      &result, NULL);

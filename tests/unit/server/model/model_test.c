@@ -15,7 +15,7 @@
 
 enum {
     ENOUGH = 100000,
-    PATH_ROOM = 512
+    PATH_CAPACITY = 512
 };
 
 /* The one that failed was jansson's, which may take it for a fault of the text. */
@@ -38,7 +38,7 @@ struct base {
 static bool base_begin(struct base *base)
 {
     char directory[64];
-    char path[PATH_ROOM];
+    char path[PATH_CAPACITY];
 
     memset(base, 0, sizeof *base);
     if (!model_directory(directory)) {
@@ -350,7 +350,7 @@ static void test_shipped_configs_read_with_random_weights(void)
     CHECK_INT(n, sizeof nets / sizeof nets[0]);
     REQUIRE(model_directory(directory));
     for (size_t i = 0; i < n && i < sizeof nets / sizeof nets[0]; i++) {
-        char path[PATH_ROOM];
+        char path[PATH_CAPACITY];
         struct vxd_model *drawn = NULL;
         struct vxd_model *read = NULL;
         struct vxd_err err = {0};
@@ -426,7 +426,7 @@ static void test_config_of_the_other_ops_is_taken_by_the_engine(void)
 static void test_files_that_are_none_are_refused(void)
 {
     char directory[64];
-    char path[PATH_ROOM];
+    char path[PATH_CAPACITY];
     struct vxd_model *model = NULL;
     struct vxd_err err = {0};
     char **names = NULL;

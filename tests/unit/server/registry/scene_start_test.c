@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Starts in which something goes wrong: a disk that is full, a device that is lost, a crash in the
- * midst, a row that is damaged. What is good stays good, and a loss is told however often a start
+ * midst, a row that is damaged. What is good stays good, and a loss is reported however often a start
  * has to begin anew. */
 #include "tests/support/test.h"
 
@@ -153,7 +153,7 @@ static void test_start_on_a_full_disk_serves_reads(void)
         }
         before = world_look(&world, "b", "");
         world_stop(&world);
-        plan.room_bytes = fault_disk_n_bytes(world.disk) + n_pages * PAGE;
+        plan.capacity_bytes = fault_disk_n_bytes(world.disk) + n_pages * PAGE;
         fault_disk_plan(world.disk, &plan);
         if (repair_try_start(&world)) {
             check_seen(&world, "b", before);
