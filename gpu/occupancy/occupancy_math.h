@@ -33,13 +33,13 @@ enum vxd_occupancy_step {
     VXD_OCCUPANCY_COUNT,      /* blocks, by number: observed voxels */
     VXD_OCCUPANCY_LOCATE,     /* voxels: the key of their block */
     VXD_OCCUPANCY_READ,       /* voxels: their values */
-    VXD_OCCUPANCY_KEY, /* blocks, by number: their keys, to be sorted (upkeep_math.h) */
+    VXD_OCCUPANCY_KEY, /* blocks, by number: their keys, to be sorted (occupancy_backends.h) */
     VXD_OCCUPANCY_FADE_JUDGE, /* leaves of blocks: which voxels become unknown */
     VXD_OCCUPANCY_FADE_LIST,  /* leaves of blocks: writes their list */
     VXD_OCCUPANCY_FADE,       /* leaves of blocks: values after a decay */
     VXD_OCCUPANCY_UNPIN_MARK, /* leaves of a list: what is not pinned of them */
     VXD_OCCUPANCY_UNPIN_LIST, /* leaves of a list: writes the list without pinned voxels */
-    VXD_OCCUPANCY_VOTE_KEY, /* leaves of a list: the keys of their blocks (votes_math.h) */
+    VXD_OCCUPANCY_VOTE_KEY, /* leaves of a list: the keys of their blocks (occupancy_backends.h) */
     VXD_OCCUPANCY_VOTE_BEGIN, /* leaves of a list: rows of new blocks */
     VXD_OCCUPANCY_VOTE,       /* leaves of a list: votes, and the materials that win */
     VXD_OCCUPANCY_VOTE_UNDO,  /* leaves of a list: what was there before */

@@ -276,11 +276,11 @@ VXD_SVDAG_RARE uint32_t vxd_render_first_value(const struct vxd_svdag_view *view
         uint32_t child = VXD_SVDAG_EMPTY;
 
         for (int octant = 0; octant < 8; octant++) {
-            struct vxd_svdag_spot spot = {vxd_svdag_child_of(view, ref, octant), 0, 0, 0,
-                                          height - 1};
+            struct vxd_svdag_position tree_cube = {vxd_svdag_child_of(view, ref, octant),
+                                                   0, 0, 0, height - 1};
 
-            if ((vxd_svdag_spot_states(view, &spot) & VXD_SVDAG_OCCUPIED) != 0) {
-                child = spot.ref;
+            if ((vxd_svdag_position_states(view, &tree_cube) & VXD_SVDAG_OCCUPIED) != 0) {
+                child = tree_cube.ref;
                 break;
             }
         }
@@ -289,8 +289,8 @@ VXD_SVDAG_RARE uint32_t vxd_render_first_value(const struct vxd_svdag_view *view
     if (!vxd_svdag_is_node(ref)) {
         return vxd_svdag_uniform_value(ref);
     }
-    return vxd_svdag_spot_value(view, ref,
-                                vxd_svdag_low_bit(vxd_render_leaf_mask(view, ref)));
+    return vxd_svdag_tree_cube_value(view, ref,
+                                     vxd_svdag_low_bit(vxd_render_leaf_mask(view, ref)));
 }
 
 /* Reports a hit of the cube of this height around the place; `ref` is the leaf's or the
@@ -313,7 +313,7 @@ VXD_HD void vxd_render_report(const struct vxd_svdag_view *view,
     hit->height = height;
     hit->value = !vxd_svdag_is_node(ref) ? vxd_svdag_uniform_value(ref)
                  : height == 0 || vxd_render_is_plain()
-                     ? vxd_svdag_spot_value(
+                     ? vxd_svdag_tree_cube_value(
                            view, ref, vxd_svdag_leaf_bit(voxel[0], voxel[1], voxel[2]))
                      : vxd_render_first_value(view, ref, height);
 }

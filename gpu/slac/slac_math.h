@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The arithmetic of SLAC, the same bits on both backends: a function a step and item, over a state
  * that both share. slac.cu is compiled without fused multiply-adds, as C is, so plain expressions
- * round alike.
+ * round the same way.
  *
  * A pair is seen from both of its points, as an entry of a list that each point has: from p it pulls
  * with W (d_p - d_q), from q with the negative, where d are the points' displacements and W is n n^T
