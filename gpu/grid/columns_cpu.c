@@ -67,14 +67,15 @@ static void add_span(struct vxd_grid_span *span, int32_t low, int32_t last)
 }
 
 /* Adds a region of one state to its tiles or columns. */
-static void add_uniform(struct pillar *pillar, const struct vxd_svdag_spot *spot,
+static void add_uniform(struct pillar *pillar, const struct vxd_svdag_position *tree_cube,
                         bool occupied)
 {
-    uint32_t side = spot->height >= PILLAR_HEIGHT ? PILLAR_SIDE : 1u << spot->height;
-    uint32_t x = spot->height >= PILLAR_HEIGHT ? 0 : spot->x % PILLAR_SIDE;
-    uint32_t y = spot->height >= PILLAR_HEIGHT ? 0 : spot->y % PILLAR_SIDE;
-    int64_t low = spot->z;
-    int64_t last = low + ((int64_t)1 << spot->height) - 1;
+    uint32_t side =
+        tree_cube->height >= PILLAR_HEIGHT ? PILLAR_SIDE : 1u << tree_cube->height;
+    uint32_t x = tree_cube->height >= PILLAR_HEIGHT ? 0 : tree_cube->x % PILLAR_SIDE;
+    uint32_t y = tree_cube->height >= PILLAR_HEIGHT ? 0 : tree_cube->y % PILLAR_SIDE;
+    int64_t low = tree_cube->z;
+    int64_t last = low + ((int64_t)1 << tree_cube->height) - 1;
 
     if (pillar->spans == NULL) {
         uint64_t *tiles = occupied ? pillar->occupied : pillar->free;
@@ -96,11 +97,13 @@ static void add_uniform(struct pillar *pillar, const struct vxd_svdag_spot *spot
 }
 
 /* Whether every column of a cube has a state that FREE voxels do not change. Not for spans. */
-static bool is_settled(const struct pillar *pillar, const struct vxd_svdag_spot *spot)
+static bool is_settled(const struct pillar *pillar,
+                       const struct vxd_svdag_position *tree_cube)
 {
-    uint32_t side = spot->height >= PILLAR_HEIGHT ? PILLAR_SIDE : 1u << spot->height;
-    uint32_t x = spot->height >= PILLAR_HEIGHT ? 0 : spot->x % PILLAR_SIDE;
-    uint32_t y = spot->height >= PILLAR_HEIGHT ? 0 : spot->y % PILLAR_SIDE;
+    uint32_t side =
+        tree_cube->height >= PILLAR_HEIGHT ? PILLAR_SIDE : 1u << tree_cube->height;
+    uint32_t x = tree_cube->height >= PILLAR_HEIGHT ? 0 : tree_cube->x % PILLAR_SIDE;
+    uint32_t y = tree_cube->height >= PILLAR_HEIGHT ? 0 : tree_cube->y % PILLAR_SIDE;
     uint64_t columns = VXD_GRID_COLUMNS;
 
     for (uint32_t ty = y / 4; ty < (y + side) / 4; ty++) {
@@ -113,20 +116,22 @@ static bool is_settled(const struct pillar *pillar, const struct vxd_svdag_spot 
     return columns == VXD_GRID_COLUMNS;
 }
 
-static void add_leaf_spans(struct pillar *pillar, const struct vxd_svdag_spot *spot,
-                           uint64_t occupied)
+static void add_leaf_spans(struct pillar *pillar,
+                           const struct vxd_svdag_position *tree_cube, uint64_t occupied)
 {
     for (uint64_t columns = vxd_grid_flatten(occupied); columns != 0;
          columns &= columns - 1) {
         int bit = vxd_svdag_low_bit(columns);
-        uint32_t x = spot->x % PILLAR_SIDE + (uint32_t)((bit >> 4 & 2) | (bit >> 2 & 1));
-        uint32_t y = spot->y % PILLAR_SIDE + (uint32_t)((bit >> 3 & 2) | (bit >> 1 & 1));
+        uint32_t x =
+            tree_cube->x % PILLAR_SIDE + (uint32_t)((bit >> 4 & 2) | (bit >> 2 & 1));
+        uint32_t y =
+            tree_cube->y % PILLAR_SIDE + (uint32_t)((bit >> 3 & 2) | (bit >> 1 & 1));
         unsigned z = vxd_grid_column(occupied, bit);
 
         for (int k = 0; k < 4; k++) {
             if ((z >> k & 1) != 0) {
-                add_span(&pillar->spans[y * PILLAR_SIDE + x], (int32_t)spot->z + k,
-                         (int32_t)spot->z + k);
+                add_span(&pillar->spans[y * PILLAR_SIDE + x], (int32_t)tree_cube->z + k,
+                         (int32_t)tree_cube->z + k);
             }
         }
     }
@@ -135,12 +140,13 @@ static void add_leaf_spans(struct pillar *pillar, const struct vxd_svdag_spot *s
 /* Adds a leaf below a node of these states: where all of its voxels have one, its values need not
  * be read. */
 static void add_leaf(const struct vxd_svdag_view *view, struct pillar *pillar,
-                     const struct vxd_svdag_spot *spot, unsigned states)
+                     const struct vxd_svdag_position *tree_cube, unsigned states)
 {
-    uint32_t tile = spot->y % PILLAR_SIDE / 4 * PILLAR_TILES + spot->x % PILLAR_SIDE / 4;
+    uint32_t tile =
+        tree_cube->y % PILLAR_SIDE / 4 * PILLAR_TILES + tree_cube->x % PILLAR_SIDE / 4;
     uint64_t band =
-        vxd_grid_band_mask(spot->z, pillar->area.low[2], pillar->area.high[2]);
-    uint64_t set = vxd_svdag_leaf_mask(vxd_svdag_words(view, spot->ref)) & band;
+        vxd_grid_band_mask(tree_cube->z, pillar->area.low[2], pillar->area.high[2]);
+    uint64_t set = vxd_svdag_leaf_mask(vxd_svdag_words(view, tree_cube->ref)) & band;
     uint64_t occupied = 0;
     uint64_t free = 0;
 
@@ -149,12 +155,12 @@ static void add_leaf(const struct vxd_svdag_view *view, struct pillar *pillar,
     } else if (states == VXD_SVDAG_FREE) {
         free = set;
     } else {
-        vxd_svdag_spot_masks(view, spot->ref, &occupied, &free);
+        vxd_svdag_tree_cube_masks(view, tree_cube->ref, &occupied, &free);
         occupied &= band;
         free &= band;
     }
     if (pillar->spans != NULL) {
-        add_leaf_spans(pillar, spot, occupied);
+        add_leaf_spans(pillar, tree_cube, occupied);
     } else {
         pillar->occupied[tile] |= vxd_grid_flatten(occupied);
         pillar->free[tile] |= vxd_grid_flatten(free);
@@ -162,36 +168,36 @@ static void add_leaf(const struct vxd_svdag_view *view, struct pillar *pillar,
 }
 
 /* Takes a cube's states, as far as the cube itself gives them; true where its children do. */
-static bool take_spot(const struct vxd_svdag_view *view, struct pillar *pillar,
-                      const struct vxd_svdag_cursor *cursor)
+static bool take_tree_cube(const struct vxd_svdag_view *view, struct pillar *pillar,
+                           const struct vxd_svdag_cursor *cursor)
 {
-    const struct vxd_svdag_spot *spot = &cursor->spot;
-    bool is_leaf = spot->height == VXD_SVDAG_LEAF_HEIGHT;
+    const struct vxd_svdag_position *tree_cube = &cursor->tree_cube;
+    bool is_leaf = tree_cube->height == VXD_SVDAG_LEAF_HEIGHT;
     unsigned states;
 
-    if (spot->ref == VXD_SVDAG_EMPTY ||
-        vxd_svdag_area_relation(&pillar->area, spot) == VXD_SVDAG_OUTSIDE) {
+    if (tree_cube->ref == VXD_SVDAG_EMPTY ||
+        vxd_svdag_area_relation(&pillar->area, tree_cube) == VXD_SVDAG_OUTSIDE) {
         return false;
     }
-    if (!vxd_svdag_is_node(spot->ref)) {
-        add_uniform(pillar, spot,
-                    vxd_svdag_uniform_state(view, spot->ref) == VXD_SVDAG_OCCUPIED);
+    if (!vxd_svdag_is_node(tree_cube->ref)) {
+        add_uniform(pillar, tree_cube,
+                    vxd_svdag_uniform_state(view, tree_cube->ref) == VXD_SVDAG_OCCUPIED);
         return false;
     }
     /* Of a leaf those of its parent: they cost nothing, and are a superset. */
     {
-        struct vxd_svdag_spot node = *spot;
+        struct vxd_svdag_position node = *tree_cube;
 
-        node.ref = is_leaf ? cursor->refs[VXD_SVDAG_LEAF_HEIGHT + 1] : spot->ref;
-        node.height = is_leaf ? VXD_SVDAG_LEAF_HEIGHT + 1 : spot->height;
-        states = vxd_svdag_spot_states(view, &node);
+        node.ref = is_leaf ? cursor->refs[VXD_SVDAG_LEAF_HEIGHT + 1] : tree_cube->ref;
+        node.height = is_leaf ? VXD_SVDAG_LEAF_HEIGHT + 1 : tree_cube->height;
+        states = vxd_svdag_position_states(view, &node);
     }
     if ((states & VXD_SVDAG_OCCUPIED) == 0 &&
-        (pillar->spans != NULL || is_settled(pillar, spot))) {
+        (pillar->spans != NULL || is_settled(pillar, tree_cube))) {
         return false;
     }
     if (is_leaf) {
-        add_leaf(view, pillar, spot, states);
+        add_leaf(view, pillar, tree_cube, states);
     }
     return !is_leaf;
 }
@@ -199,13 +205,13 @@ static bool take_spot(const struct vxd_svdag_view *view, struct pillar *pillar,
 /* Goes down the tree where it holds something in the pillar. */
 static void walk_pillar(const struct vxd_grid_columns_call *call, struct pillar *pillar)
 {
-    const struct vxd_svdag_spot root = {call->root, 0, 0, 0, call->view.depth};
+    const struct vxd_svdag_position root = {call->root, 0, 0, 0, call->view.depth};
     struct vxd_svdag_cursor cursor;
     bool is_more = true;
 
     vxd_svdag_cursor_begin(&cursor, &root);
     while (is_more) {
-        if (take_spot(&call->view, pillar, &cursor)) {
+        if (take_tree_cube(&call->view, pillar, &cursor)) {
             vxd_svdag_cursor_down(&call->view, &cursor);
         } else {
             is_more = vxd_svdag_cursor_next(&call->view, &cursor);

@@ -103,7 +103,7 @@ static __global__ void __launch_bounds__(THREADS)
         uint64_t clear;
 
         if (ref != VXD_SVDAG_EMPTY) {
-            vxd_svdag_spot_masks(&call->view, ref, &set, &clear);
+            vxd_svdag_tree_cube_masks(&call->view, ref, &set, &clear);
             if (vxd_svdag_is_node(ref)) {
                 uint64_t band = vxd_grid_band_mask(z, low, high);
 
@@ -197,7 +197,7 @@ static __global__ void __launch_bounds__(THREADS)
         if (ref == VXD_SVDAG_EMPTY || low >= high) {
             continue;
         }
-        vxd_svdag_spot_masks(&call->view, ref, &set, &clear);
+        vxd_svdag_tree_cube_masks(&call->view, ref, &set, &clear);
         if (vxd_svdag_is_node(ref)) {
             add_leaf(&spans, first, set & vxd_grid_band_mask(z, low, high), (int32_t)z);
         } else if (set != 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The arithmetic of vxd_hashmap_update, element by element; compiled by gcc and nvcc alike.
+/* The arithmetic of vxd_hashmap_update, element by element; compiled by both gcc and nvcc.
  *
  * The dtype of an array decides in which of three forms its elements are combined: integers as
  * 128-bit two's complement (2^31 rows of 64 bits and the old value never overflow it), float32,

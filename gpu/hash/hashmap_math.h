@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What decides the integer results of hash maps; compiled by gcc and nvcc alike. */
+/* What decides the integer results of hash maps; compiled by both gcc and nvcc. */
 #ifndef VXD_GPU_HASH_HASHMAP_MATH_H
 #define VXD_GPU_HASH_HASHMAP_MATH_H
 

@@ -34,7 +34,7 @@ struct erase {
 
 /* Rebuilding -----------------------------------------------------------------------------*/
 
-static __device__ bool is_worn(const struct vxd_slab_view *view)
+static __device__ bool needs_rebuild(const struct vxd_slab_view *view)
 {
     const struct vxd_hash_counters *counters = view->counters;
 
@@ -48,7 +48,7 @@ static __global__ void __launch_bounds__(N_THREADS)
     size_t n = vxd_slab_count(&view.shape) * VXD_SLAB_WORDS / 2;
     size_t stride = (size_t)gridDim.x * N_THREADS;
     size_t i = (size_t)blockIdx.x * N_THREADS + threadIdx.x;
-    bool worn = is_worn(&view);
+    bool worn = needs_rebuild(&view);
 
     if (i == 0) {
         view.counters->scratch[VXD_SLAB_FAILED] = 0;
@@ -83,12 +83,12 @@ static __device__ void place_entries(const struct vxd_slab_view *view, size_t e,
 }
 
 static __global__ void __launch_bounds__(N_THREADS)
-    fill_worn_kernel(const __grid_constant__ struct vxd_slab_view view,
-                     uint32_t *error_word)
+    fill_rebuild_kernel(const __grid_constant__ struct vxd_slab_view view,
+                        uint32_t *error_word)
 {
     size_t stride = (size_t)gridDim.x * N_THREADS;
 
-    if (!is_worn(&view)) {
+    if (!needs_rebuild(&view)) {
         return;
     }
     for (size_t first = (size_t)blockIdx.x * N_THREADS; first < view.capacity;
@@ -125,8 +125,8 @@ enum vxd_status vxd_slab_renew(struct vxd_queue *queue, const struct vxd_slab_vi
 
     empty_worn_kernel<<<n_empty, N_THREADS, 0, stream>>>(*view);
     VXD_TRY(vxd_cuda_launched(queue->context, "empty_worn_kernel", err));
-    fill_worn_kernel<<<n_fill, N_THREADS, 0, stream>>>(*view, queue->error_word);
-    VXD_TRY(vxd_cuda_launched(queue->context, "fill_worn_kernel", err));
+    fill_rebuild_kernel<<<n_fill, N_THREADS, 0, stream>>>(*view, queue->error_word);
+    VXD_TRY(vxd_cuda_launched(queue->context, "fill_rebuild_kernel", err));
 out:
     return status;
 }

@@ -266,7 +266,7 @@ static uint32_t slabs_find_in_copy(const struct vxd_svdag *svdag,
 
 /* The tables of functions. */
 
-/* What the four stores have alike. */
+/* What the four stores share. */
 #define SLABS                                                                            \
     .open = slabs_open, .close = slabs_close, .grow = slabs_grow,                        \
     .n_more_chunks = slabs_n_new, .n_free_words = slabs_n_free_words,                    \

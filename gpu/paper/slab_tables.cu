@@ -133,7 +133,7 @@ static __device__ __forceinline__ uint32_t vxd_slab_look(uint32_t lane,
 /* --- SlabAlloc --------------------------------------------------------------------------- */
 
 /* A slab that no list has, or VXD_SVDAG_EMPTY. By a whole warp. Takers begin at any slab's block,
- * so that all fill alike and hardly any is full long before the last one is; all blocks are
+ * so that all fill evenly and hardly any is full long before the last one is; all blocks are
  * tried, twice. */
 static __device__ uint32_t vxd_slab_take(const struct vxd_slab_table_view *view,
                                          uint32_t lane, uint32_t seed)

@@ -201,8 +201,8 @@ VXD_HD uint32_t vxd_surface_pack(const uint8_t bytes[8])
 
 /* Adds eight voxels from `at` on, a multiple of 8, the first at bit `bit`. On the host the loops
  * become vector instructions; a GPU loads 16 bytes at once. */
-VXD_HD void vxd_surface_read_eight(const struct vxd_surface_work *work, uint64_t at,
-                                   int bit, uint32_t *negative, uint32_t *known)
+VXD_HD void vxd_surface_read_8(const struct vxd_surface_work *work, uint64_t at, int bit,
+                               uint32_t *negative, uint32_t *known)
 {
     const struct vxd_volume_view *view = &work->view;
     float min_weight = work->min_weight;
@@ -273,9 +273,9 @@ VXD_HD void vxd_surface_read_rows(const struct vxd_surface_work *work,
     if (column[9] >= 0) {
         uint64_t at = vxd_surface_voxel_index(view, column[9], row);
 
-        vxd_surface_read_eight(work, at, 1, negative, known);
+        vxd_surface_read_8(work, at, 1, negative, known);
         if (edge == 16) {
-            vxd_surface_read_eight(work, at + 8, 9, negative, known);
+            vxd_surface_read_8(work, at + 8, 9, negative, known);
         }
     }
     if (column[18] >= 0) {

@@ -457,9 +457,9 @@ VXD_HD int vxd_track_is_pair(const struct vxd_track_rule *rule, const float q[3]
     const float d[3] = {vxd_subf(q[0], at[0]), vxd_subf(q[1], at[1]),
                         vxd_subf(q[2], at[2])};
     int is_near = vxd_track_dot(d, d) < rule->max_distance2;
-    int is_alike = vxd_track_dot(m, n) > rule->min_cosine;
+    int is_parallel = vxd_track_dot(m, n) > rule->min_cosine;
 
-    return is_near & is_alike;
+    return is_near & is_parallel;
 }
 
 /* Distance of q to the plane through `at` with the normal n. */

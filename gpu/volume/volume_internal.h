@@ -152,9 +152,9 @@ VXD_HD bool vxd_volume_reaches(const struct vxd_reach_call *call, int32_t entry)
 
     for (int axis = 0; axis < 3; axis++) {
         double centre = vxd_muld((double)key[axis] + 0.5, call->block_size);
-        double way = vxd_addd(centre, -call->camera_at[axis]);
+        double offset = vxd_addd(centre, -call->camera_at[axis]);
 
-        squares = vxd_addd(squares, vxd_muld(way, way));
+        squares = vxd_addd(squares, vxd_muld(offset, offset));
     }
     if (call->view.stamps[entry] == 0 ||
         !(squares <= vxd_muld(call->reach, call->reach))) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Decoding arithmetic of one point record; compiled by gcc and nvcc alike. */
+/* Decoding arithmetic of one point record; compiled by both gcc and nvcc. */
 #ifndef VXD_GPU_VOXEL_CLOUD_MATH_H
 #define VXD_GPU_VOXEL_CLOUD_MATH_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What decides the integer results of voxelization; compiled by gcc and nvcc alike. */
+/* What decides the integer results of voxelization; compiled by both gcc and nvcc. */
 #ifndef VXD_GPU_VOXEL_VOXELIZE_MATH_H
 #define VXD_GPU_VOXEL_VOXELIZE_MATH_H
 

@@ -13,7 +13,7 @@ extern "C" {
 /* The type of stored features, and the precision of matrix units; sums are always float32.
  * FP32   float32, plain multiply-add
  * TF32   float32, operands rounded to 10 bits (CUDA; the CPU computes FP32)
- * FP16, BF16  half the bytes; the CPU stores and rounds alike, and multiplies in float32 */
+ * FP16, BF16  half the bytes; the CPU stores and rounds the same way, and multiplies in float32 */
 enum vxd_net_precision {
     VXD_NET_FP32 = 0,
     VXD_NET_TF32 = 1,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Activations and stored elements, for all code that ends a layer; compiled by gcc and
- * nvcc alike. GELU and sigmoid use the backend's own erff and expf. */
+/* Activations and stored elements, for all code that ends a layer; compiled by both gcc
+ * and nvcc. GELU and sigmoid use the backend's own erff and expf. */
 #ifndef VXD_GPU_SPARSE_CONV_CONV_MATH_H
 #define VXD_GPU_SPARSE_CONV_CONV_MATH_H
 

@@ -505,9 +505,8 @@ vxd_dense_axis_make(const struct vxd_dense_plan *plan, int axis, int32_t first,
 /* Sets the bits that a box has in eight words, from the given block on; one box a
  * lane. */
 static __device__ __forceinline__ void
-vxd_dense_mark_eight(const struct vxd_dense_plan *plan, bool is_box, uint64_t sample,
-                     const int32_t first[3], const int32_t last[3],
-                     const int32_t block[3])
+vxd_dense_mark_8(const struct vxd_dense_plan *plan, bool is_box, uint64_t sample,
+                 const int32_t first[3], const int32_t last[3], const int32_t block[3])
 {
     unsigned long long *words = (unsigned long long *)plan->words;
     uint32_t base = (uint32_t)(sample << plan->n_bits);
@@ -566,7 +565,7 @@ static __device__ __forceinline__ void vxd_dense_mark(const struct vxd_dense_pla
                 bool is_in = is_box && block[0] <= last[0] >> 2 &&
                              block[1] <= last[1] >> 2 && block[2] <= last[2] >> 2;
 
-                vxd_dense_mark_eight(plan, is_in, sample, first, last, block);
+                vxd_dense_mark_8(plan, is_in, sample, first, last, block);
             }
         }
     }

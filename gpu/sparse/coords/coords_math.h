@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What decides the integer results of coordinate sets and kernel maps; compiled by gcc and
- * nvcc alike. */
+/* What decides the integer results of coordinate sets and kernel maps; compiled by both gcc
+ * and nvcc. */
 #ifndef VXD_GPU_SPARSE_COORDS_COORDS_MATH_H
 #define VXD_GPU_SPARSE_COORDS_COORDS_MATH_H
 

@@ -16,7 +16,7 @@ struct vxd_net_graph {
     uint32_t *error_word;
 };
 
-static __global__ void pass_word_kernel(uint32_t *error_word, uint32_t *queue_word)
+static __global__ void copy_fault_kernel(uint32_t *error_word, uint32_t *queue_word)
 {
     uint32_t word = *error_word;
 
@@ -109,8 +109,8 @@ enum vxd_status vxd_net_graph_launch_cuda(struct vxd_queue *queue,
     VXD_TRY(vxd_cuda_enter(queue->context, err));
     VXD_TRY(VXD_CUDA(queue->context, cudaGraphLaunch(graph->exec, stream), err));
     if (graph->error_word != NULL) {
-        pass_word_kernel<<<1, 1, 0, stream>>>(graph->error_word, queue->error_word);
-        VXD_TRY(vxd_cuda_launched(queue->context, "pass_word_kernel", err));
+        copy_fault_kernel<<<1, 1, 0, stream>>>(graph->error_word, queue->error_word);
+        VXD_TRY(vxd_cuda_launched(queue->context, "copy_fault_kernel", err));
     }
 out:
     return status;

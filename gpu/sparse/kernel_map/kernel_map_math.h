@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Where a kernel map's lists of tiles are; compiled by gcc and nvcc alike. */
+/* Where a kernel map's lists of tiles are; compiled by both gcc and nvcc. */
 #ifndef VXD_GPU_SPARSE_KERNEL_MAP_KERNEL_MAP_MATH_H
 #define VXD_GPU_SPARSE_KERNEL_MAP_KERNEL_MAP_MATH_H
 

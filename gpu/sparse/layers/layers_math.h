@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The computations of layers other than convolutions that decide results; compiled by
- * gcc and nvcc alike. */
+ * both gcc and nvcc. */
 #ifndef VXD_GPU_SPARSE_LAYERS_LAYERS_MATH_H
 #define VXD_GPU_SPARSE_LAYERS_LAYERS_MATH_H
 

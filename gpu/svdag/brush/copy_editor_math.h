@@ -156,9 +156,9 @@ VXD_HD bool vxd_svdag_sources_occupied(const struct vxd_svdag_source *source,
 
     /* All eight are read, without early exit, so that the reads overlap. */
     for (int d = 0; d < 8; d++) {
-        const struct vxd_svdag_spot spot = {sources->refs[d], 0, 0, 0, height};
+        const struct vxd_svdag_position tree_cube = {sources->refs[d], 0, 0, 0, height};
 
-        states |= vxd_svdag_spot_states(&source->view, &spot);
+        states |= vxd_svdag_position_states(&source->view, &tree_cube);
     }
     return (states & VXD_SVDAG_OCCUPIED) != 0;
 }
@@ -230,9 +230,10 @@ VXD_HD void vxd_svdag_copy_values(const struct vxd_svdag_source *source,
 
         if ((set >> at & 1) != 0) {
             leaf->set |= (uint64_t)1 << at;
-            vxd_svdag_leaf_set_voxel(
-                leaf, at,
-                vxd_svdag_spot_value(&source->view, sources->refs[from >> 6], from & 63));
+            vxd_svdag_leaf_set_voxel(leaf, at,
+                                     vxd_svdag_tree_cube_value(&source->view,
+                                                               sources->refs[from >> 6],
+                                                               from & 63));
         }
     }
 }
@@ -252,7 +253,7 @@ VXD_HD void vxd_svdag_copy_edit_leaf(const struct vxd_svdag_source *source,
     int from[3];
     uint64_t set;
 
-    vxd_svdag_spot_masks_each(&source->view, sources->refs, occupied, free);
+    vxd_svdag_tree_cube_masks_each(&source->view, sources->refs, occupied, free);
     vxd_svdag_source_corner(op, cube->x, cube->y, cube->z, cube->height, corner);
     for (int a = 0; a < 3; a++) {
         from[a] = (int)(corner[a] & 3);

@@ -151,9 +151,9 @@ VXD_HD void vxd_svdag_morph_child(const struct vxd_svdag_source *source,
 VXD_HD bool vxd_svdag_has_occupied(const struct vxd_svdag_view *view, uint32_t ref,
                                    int height)
 {
-    const struct vxd_svdag_spot spot = {ref, 0, 0, 0, height};
+    const struct vxd_svdag_position tree_cube = {ref, 0, 0, 0, height};
 
-    return (vxd_svdag_spot_states(view, &spot) & VXD_SVDAG_OCCUPIED) != 0;
+    return (vxd_svdag_position_states(view, &tree_cube) & VXD_SVDAG_OCCUPIED) != 0;
 }
 
 VXD_HD bool vxd_svdag_is_full(const struct vxd_svdag_view *view, uint32_t ref)
@@ -236,7 +236,7 @@ VXD_HD void vxd_svdag_morph_take_values(const struct vxd_svdag_source *source,
             leaf->set |= rest & (~rest + 1);
             vxd_svdag_leaf_set_voxel(
                 leaf, bit,
-                vxd_svdag_spot_value(
+                vxd_svdag_tree_cube_value(
                     &source->view, is_next ? state->next[direction] : state->self, from));
         }
     }
@@ -255,11 +255,11 @@ VXD_HD void vxd_svdag_morph_edit_leaf(const struct vxd_svdag_source *source,
     uint64_t enough;
     uint64_t free;
 
-    vxd_svdag_spot_masks(&source->view, own->self, &occupied, &free);
+    vxd_svdag_tree_cube_masks(&source->view, own->self, &occupied, &free);
     for (int direction = 0; direction < 6; direction++) {
         uint64_t next;
 
-        vxd_svdag_spot_masks(&source->view, own->next[direction], &next, &free);
+        vxd_svdag_tree_cube_masks(&source->view, own->next[direction], &next, &free);
         neighbours[direction] = vxd_svdag_neighbours(occupied, next, direction);
     }
     enough = vxd_svdag_at_least(neighbours, source->op->threshold);

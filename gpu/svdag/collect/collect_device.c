@@ -111,7 +111,7 @@ enum vxd_status vxd_svdag_collect_device_open(struct vxd_queue *queue,
 
     *out = NULL;
     if (collection == NULL) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a transfer");
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a collection");
     }
     collection->view = *view;
     collection->to = to;

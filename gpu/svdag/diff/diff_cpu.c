@@ -9,23 +9,23 @@
 #include "gpu/svdag/diff/diff_math.h"
 
 enum {
-    MAX_SPOTS = 4096,
+    MAX_TREE_CUBES = 4096,
     LEAST_HEIGHT = 4 /* 64 leaves are not worth sharing out */
 };
 
 /* A pair, and the row of the cell that it is of where there are rows. */
 struct diff_entry {
-    struct vxd_svdag_diff_spot spot;
+    struct vxd_svdag_diff_tree_cube tree_cube;
     uint64_t row;
 };
 
 struct diff_run {
     const struct vxd_svdag_diff_call *call;
-    struct diff_entry lists[2][MAX_SPOTS];
+    struct diff_entry lists[2][MAX_TREE_CUBES];
     const struct diff_entry *list; /* the one that is done */
     size_t n;
     bool has_rows; /* it is of large cells, whose changes are looked for */
-    uint64_t starts[MAX_SPOTS + 1]; /* cells of each pair, then their sums */
+    uint64_t starts[MAX_TREE_CUBES + 1]; /* cells of each pair, then their sums */
 };
 
 /* Whether to go below a pair: of one with a row, whether more may be found there. */
@@ -39,8 +39,8 @@ static bool expands(const struct diff_run *run, const struct diff_entry *diff_en
         return true;
     }
     seen = call->rows.changes[diff_entry->row];
-    is_more = vxd_svdag_diff_bits_spot(&call->view, &call->cells.area, &diff_entry->spot,
-                                       &seen);
+    is_more = vxd_svdag_diff_bits_tree_cube(&call->view, &call->cells.area,
+                                            &diff_entry->tree_cube, &seen);
     call->rows.changes[diff_entry->row] = (uint8_t)seen;
     return is_more;
 }
@@ -52,9 +52,9 @@ static size_t put_children(const struct vxd_svdag_diff_call *call,
     size_t n = 0;
 
     for (int octant = 0; octant < 8; octant++) {
-        to[n].spot = vxd_svdag_diff_child(&call->view, &of->spot, octant);
+        to[n].tree_cube = vxd_svdag_diff_child(&call->view, &of->tree_cube, octant);
         to[n].row = of->row;
-        n += vxd_svdag_diff_may(&call->cells.area, &to[n].spot);
+        n += vxd_svdag_diff_may(&call->cells.area, &to[n].tree_cube);
     }
     return n;
 }
@@ -64,7 +64,7 @@ static void make_list(struct diff_run *run, int height, int least)
 {
     int side = 0;
 
-    for (; height > least && run->n > 0 && run->n <= MAX_SPOTS / 8; height--) {
+    for (; height > least && run->n > 0 && run->n <= MAX_TREE_CUBES / 8; height--) {
         size_t n = 0;
 
         for (size_t i = 0; i < run->n; i++) {
@@ -80,17 +80,17 @@ static void make_list(struct diff_run *run, int height, int least)
     run->list = run->lists[side];
 }
 
-static void count_spots(void *context, size_t begin, size_t end)
+static void count_tree_cubes(void *context, size_t begin, size_t end)
 {
     struct diff_run *run = context;
 
     for (size_t i = begin; i < end; i++) {
-        run->starts[i] =
-            vxd_svdag_diff_count(&run->call->view, &run->list[i].spot, &run->call->cells);
+        run->starts[i] = vxd_svdag_diff_count(&run->call->view, &run->list[i].tree_cube,
+                                              &run->call->cells);
     }
 }
 
-static void write_spots(void *context, size_t begin, size_t end)
+static void write_tree_cubes(void *context, size_t begin, size_t end)
 {
     const struct diff_run *run = context;
     const struct vxd_svdag_diff_call *call = run->call;
@@ -101,14 +101,14 @@ static void write_spots(void *context, size_t begin, size_t end)
         uint64_t row = start > call->first ? start - call->first : 0;
 
         if (run->starts[i + 1] > start + skip && row < call->limit) {
-            (void)vxd_svdag_diff_write(&call->view, &run->list[i].spot, &call->cells,
+            (void)vxd_svdag_diff_write(&call->view, &run->list[i].tree_cube, &call->cells,
                                        &call->rows, row, skip, call->limit - row);
         }
     }
 }
 
 /* Looks at a pair for its row, which other threads may look for too. */
-static void find_spots(void *context, size_t begin, size_t end)
+static void find_tree_cubes(void *context, size_t begin, size_t end)
 {
     const struct diff_run *run = context;
     const struct vxd_svdag_diff_call *call = run->call;
@@ -120,7 +120,7 @@ static void find_spots(void *context, size_t begin, size_t end)
         (void)__atomic_fetch_or(
             changes,
             (uint8_t)vxd_svdag_diff_bits(&call->view, &call->cells.area,
-                                         &run->list[i].spot, seen, false),
+                                         &run->list[i].tree_cube, seen, false),
             __ATOMIC_RELAXED);
     }
 }
@@ -131,11 +131,11 @@ static void find_rows(void *context, size_t begin, size_t end)
     const struct vxd_svdag_diff_call *call = run->call;
 
     for (size_t i = begin; i < end; i++) {
-        const struct vxd_svdag_diff_spot spot = vxd_svdag_diff_of_row(
+        const struct vxd_svdag_diff_tree_cube tree_cube = vxd_svdag_diff_of_row(
             &call->view, call->before, call->after, &call->rows, call->cells.level, i);
 
-        call->rows.changes[i] =
-            (uint8_t)vxd_svdag_diff_bits(&call->view, &call->cells.area, &spot, 0, false);
+        call->rows.changes[i] = (uint8_t)vxd_svdag_diff_bits(
+            &call->view, &call->cells.area, &tree_cube, 0, false);
     }
 }
 
@@ -144,12 +144,12 @@ static void find_changes(struct vxd_pool *pool, struct diff_run *run, size_t n_r
 {
     const struct vxd_svdag_diff_call *call = run->call;
 
-    if (n_rows > MAX_SPOTS / 8) {
+    if (n_rows > MAX_TREE_CUBES / 8) {
         vxd_parallel_for(pool, n_rows, 1, find_rows, run);
         return;
     }
     for (size_t i = 0; i < n_rows; i++) {
-        run->lists[0][i].spot = vxd_svdag_diff_of_row(
+        run->lists[0][i].tree_cube = vxd_svdag_diff_of_row(
             &call->view, call->before, call->after, &call->rows, call->cells.level, i);
         run->lists[0][i].row = i;
     }
@@ -157,7 +157,7 @@ static void find_changes(struct vxd_pool *pool, struct diff_run *run, size_t n_r
     run->n = n_rows;
     run->has_rows = true;
     make_list(run, call->cells.level, LEAST_HEIGHT);
-    vxd_parallel_for(pool, run->n, 1, find_spots, run);
+    vxd_parallel_for(pool, run->n, 1, find_tree_cubes, run);
 }
 
 static void run_diff(struct vxd_pool *pool, struct diff_run *run)
@@ -167,13 +167,13 @@ static void run_diff(struct vxd_pool *pool, struct diff_run *run)
     uint64_t n_rows;
     uint64_t n = 0;
 
-    run->lists[0][0].spot = vxd_svdag_diff_at(&call->view, call->before, call->after, 0,
-                                              0, 0, call->view.depth);
+    run->lists[0][0].tree_cube = vxd_svdag_diff_at(&call->view, call->before, call->after,
+                                                   0, 0, 0, call->view.depth);
     run->lists[0][0].row = 0;
     run->n = 1;
     run->has_rows = false;
     make_list(run, call->view.depth, level > LEAST_HEIGHT ? level : (int)LEAST_HEIGHT);
-    vxd_parallel_for(pool, run->n, 1, count_spots, run);
+    vxd_parallel_for(pool, run->n, 1, count_tree_cubes, run);
     for (size_t i = 0; i < run->n; i++) {
         uint64_t n_here = run->starts[i];
 
@@ -188,7 +188,7 @@ static void run_diff(struct vxd_pool *pool, struct diff_run *run)
     if (n_rows == 0) {
         return;
     }
-    vxd_parallel_for(pool, run->n, 1, write_spots, run);
+    vxd_parallel_for(pool, run->n, 1, write_tree_cubes, run);
     if (level > VXD_SVDAG_DIFF_SMALL && call->rows.changes != NULL) {
         find_changes(pool, run, (size_t)n_rows);
     }

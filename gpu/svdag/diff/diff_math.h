@@ -17,8 +17,8 @@ enum {
 };
 
 /* A place, and what stands there on both sides. */
-struct vxd_svdag_diff_spot {
-    struct vxd_svdag_spot at; /* with the reference before */
+struct vxd_svdag_diff_tree_cube {
+    struct vxd_svdag_position at; /* with the reference before */
     uint32_t after;
 };
 
@@ -28,60 +28,59 @@ struct vxd_svdag_diff_rows {
     uint8_t *changes;
 };
 
-VXD_HD struct vxd_svdag_diff_spot
+VXD_HD struct vxd_svdag_diff_tree_cube
 vxd_svdag_diff_child(const struct vxd_svdag_view *view,
-                     const struct vxd_svdag_diff_spot *spot, int octant)
+                     const struct vxd_svdag_diff_tree_cube *tree_cube, int octant)
 {
-    struct vxd_svdag_diff_spot child;
+    struct vxd_svdag_diff_tree_cube child;
 
-    child.at = vxd_svdag_spot_child(view, &spot->at, octant);
-    child.after = vxd_svdag_child_ref(view, spot->after, octant);
+    child.at = vxd_svdag_tree_cube_child(view, &tree_cube->at, octant);
+    child.after = vxd_svdag_child_ref(view, tree_cube->after, octant);
     return child;
 }
 
 /* What stands at the cube of this height that holds a voxel. */
-VXD_HD struct vxd_svdag_diff_spot vxd_svdag_diff_at(const struct vxd_svdag_view *view,
-                                                    uint32_t before, uint32_t after,
-                                                    uint32_t x, uint32_t y, uint32_t z,
-                                                    int height)
+VXD_HD struct vxd_svdag_diff_tree_cube
+vxd_svdag_diff_at(const struct vxd_svdag_view *view, uint32_t before, uint32_t after,
+                  uint32_t x, uint32_t y, uint32_t z, int height)
 {
     const uint32_t mask = ~((1u << height) - 1);
-    struct vxd_svdag_diff_spot spot = {{before, x & mask, y & mask, z & mask, height},
-                                       after};
+    struct vxd_svdag_diff_tree_cube tree_cube = {
+        {before, x & mask, y & mask, z & mask, height}, after};
 
-    for (int h = view->depth; h > height && spot.at.ref != spot.after; h--) {
+    for (int h = view->depth; h > height && tree_cube.at.ref != tree_cube.after; h--) {
         const int octant = vxd_svdag_octant(x, y, z, h);
 
-        spot.at.ref = vxd_svdag_child_ref(view, spot.at.ref, octant);
-        spot.after = vxd_svdag_child_ref(view, spot.after, octant);
+        tree_cube.at.ref = vxd_svdag_child_ref(view, tree_cube.at.ref, octant);
+        tree_cube.after = vxd_svdag_child_ref(view, tree_cube.after, octant);
     }
-    return spot;
+    return tree_cube;
 }
 
-/* Whether some voxel of the area may differ in a spot. */
+/* Whether some voxel of the area may differ in a cube. */
 VXD_HD bool vxd_svdag_diff_may(const struct vxd_svdag_area *area,
-                               const struct vxd_svdag_diff_spot *spot)
+                               const struct vxd_svdag_diff_tree_cube *tree_cube)
 {
-    return spot->at.ref != spot->after &&
-           vxd_svdag_area_relation(area, &spot->at) != VXD_SVDAG_OUTSIDE;
+    return tree_cube->at.ref != tree_cube->after &&
+           vxd_svdag_area_relation(area, &tree_cube->at) != VXD_SVDAG_OUTSIDE;
 }
 
-/* Neither side has parts: they differ in every voxel, and all alike. */
-VXD_HD bool vxd_svdag_diff_is_even(const struct vxd_svdag_diff_spot *spot)
+/* Neither side has parts: they differ in every voxel, and the same way in all. */
+VXD_HD bool vxd_svdag_diff_is_even(const struct vxd_svdag_diff_tree_cube *tree_cube)
 {
-    return !vxd_svdag_is_node(spot->at.ref) && !vxd_svdag_is_node(spot->after);
+    return !vxd_svdag_is_node(tree_cube->at.ref) && !vxd_svdag_is_node(tree_cube->after);
 }
 
 /* Leaves ---------------------------------------------------------------------------------- */
 
-/* Voxels, occupied on both sides of a spot of leaf height, that are of another material; no
+/* Voxels, occupied on both sides of a cube of leaf height, that are of another material; no
  * more than `most` are looked for. */
 VXD_HD uint64_t vxd_svdag_diff_changed(const struct vxd_svdag_view *view,
-                                       const struct vxd_svdag_diff_spot *spot,
+                                       const struct vxd_svdag_diff_tree_cube *tree_cube,
                                        uint64_t both, int most)
 {
-    struct vxd_svdag_values were = vxd_svdag_values_of(view, spot->at.ref);
-    struct vxd_svdag_values are = vxd_svdag_values_of(view, spot->after);
+    struct vxd_svdag_values were = vxd_svdag_values_of(view, tree_cube->at.ref);
+    struct vxd_svdag_values are = vxd_svdag_values_of(view, tree_cube->after);
     uint64_t changed = 0;
     int n = 0;
 
@@ -97,24 +96,24 @@ VXD_HD uint64_t vxd_svdag_diff_changed(const struct vxd_svdag_view *view,
     return changed;
 }
 
-/* Voxels of the area in a spot of leaf height, by what became of them: a mask a bit of enum
+/* Voxels of the area in a cube of leaf height, by what became of them: a mask a bit of enum
  * vxd_svdag_difference, of those changed up to `n_changed`. Says which differ at all. */
 VXD_HD uint64_t vxd_svdag_diff_leaf(const struct vxd_svdag_view *view,
                                     const struct vxd_svdag_area *area,
-                                    const struct vxd_svdag_diff_spot *spot, int n_changed,
-                                    uint64_t masks[5])
+                                    const struct vxd_svdag_diff_tree_cube *tree_cube,
+                                    int n_changed, uint64_t masks[5])
 {
-    const uint64_t within =
-        vxd_svdag_area_mask(area, &spot->at, vxd_svdag_area_relation(area, &spot->at));
+    const uint64_t within = vxd_svdag_area_mask(
+        area, &tree_cube->at, vxd_svdag_area_relation(area, &tree_cube->at));
     uint64_t occupied[2];
     uint64_t free[2];
 
-    vxd_svdag_spot_masks(view, spot->at.ref, &occupied[0], &free[0]);
-    vxd_svdag_spot_masks(view, spot->after, &occupied[1], &free[1]);
+    vxd_svdag_tree_cube_masks(view, tree_cube->at.ref, &occupied[0], &free[0]);
+    vxd_svdag_tree_cube_masks(view, tree_cube->after, &occupied[1], &free[1]);
     masks[0] = occupied[1] & ~occupied[0] & within;
     masks[1] = occupied[0] & ~occupied[1] & within;
     masks[2] = view->value_bits > 1
-                   ? vxd_svdag_diff_changed(view, spot,
+                   ? vxd_svdag_diff_changed(view, tree_cube,
                                             occupied[0] & occupied[1] & within, n_changed)
                    : 0;
     masks[3] = free[1] & ~free[0] & within;
@@ -144,13 +143,14 @@ VXD_HD unsigned vxd_svdag_diff_if(bool has, enum vxd_svdag_difference difference
 /* What may have become of voxels below a pair that differs, higher than leaves; *is_exact: of
  * some voxel each of it has. */
 VXD_HD unsigned vxd_svdag_diff_maybe(const struct vxd_svdag_view *view,
-                                     const struct vxd_svdag_diff_spot *spot,
+                                     const struct vxd_svdag_diff_tree_cube *tree_cube,
                                      bool *is_exact)
 {
-    const struct vxd_svdag_spot to = {spot->after, spot->at.x, spot->at.y, spot->at.z,
-                                      spot->at.height};
-    const unsigned before = vxd_svdag_spot_states(view, &spot->at);
-    const unsigned after = vxd_svdag_spot_states(view, &to);
+    const struct vxd_svdag_position to = {tree_cube->after, tree_cube->at.x,
+                                          tree_cube->at.y, tree_cube->at.z,
+                                          tree_cube->at.height};
+    const unsigned before = vxd_svdag_position_states(view, &tree_cube->at);
+    const unsigned after = vxd_svdag_position_states(view, &to);
     const bool was_occupied = (before & VXD_SVDAG_OCCUPIED) != 0;
     const bool is_occupied = (after & VXD_SVDAG_OCCUPIED) != 0;
     unsigned bits =
@@ -162,43 +162,44 @@ VXD_HD unsigned vxd_svdag_diff_maybe(const struct vxd_svdag_view *view,
         vxd_svdag_diff_if((before & VXD_SVDAG_FREE) != 0, VXD_SVDAG_DIFF_UNFREED);
 
     /* Nothing is added where all was there. */
-    if (vxd_svdag_is_uniform(spot->at.ref)) {
+    if (vxd_svdag_is_uniform(tree_cube->at.ref)) {
         bits &= ~(unsigned)(was_occupied ? VXD_SVDAG_DIFF_ADDED : VXD_SVDAG_DIFF_FREED);
     }
-    if (vxd_svdag_is_uniform(spot->after)) {
+    if (vxd_svdag_is_uniform(tree_cube->after)) {
         bits &=
             ~(unsigned)(is_occupied ? VXD_SVDAG_DIFF_REMOVED : VXD_SVDAG_DIFF_UNFREED);
     }
-    *is_exact = spot->at.ref == VXD_SVDAG_EMPTY || spot->after == VXD_SVDAG_EMPTY ||
-                vxd_svdag_diff_is_even(spot) || (bits & (bits - 1)) == 0;
+    *is_exact = tree_cube->at.ref == VXD_SVDAG_EMPTY ||
+                tree_cube->after == VXD_SVDAG_EMPTY ||
+                vxd_svdag_diff_is_even(tree_cube) || (bits & (bits - 1)) == 0;
     return bits;
 }
 
-/* Adds to *seen what became of the area's voxels in a spot, as far as the spot itself decides it.
+/* Adds to *seen what became of the area's voxels in a cube, as far as the cube itself decides it.
  * True: what is below may add to it. */
-VXD_HD bool vxd_svdag_diff_bits_spot(const struct vxd_svdag_view *view,
-                                     const struct vxd_svdag_area *area,
-                                     const struct vxd_svdag_diff_spot *spot,
-                                     unsigned *seen)
+VXD_HD bool vxd_svdag_diff_bits_tree_cube(
+    const struct vxd_svdag_view *view, const struct vxd_svdag_area *area,
+    const struct vxd_svdag_diff_tree_cube *tree_cube, unsigned *seen)
 {
     uint64_t masks[5];
     enum vxd_svdag_relation relation;
     unsigned maybe;
     bool is_exact;
 
-    if (!vxd_svdag_diff_may(area, spot)) {
+    if (!vxd_svdag_diff_may(area, tree_cube)) {
         return false;
     }
-    if (spot->at.height == VXD_SVDAG_LEAF_HEIGHT) {
+    if (tree_cube->at.height == VXD_SVDAG_LEAF_HEIGHT) {
         const int n_changed = (*seen & VXD_SVDAG_DIFF_CHANGED) != 0 ? 0 : 1;
-        const uint64_t voxels = vxd_svdag_diff_leaf(view, area, spot, n_changed, masks);
+        const uint64_t voxels =
+            vxd_svdag_diff_leaf(view, area, tree_cube, n_changed, masks);
 
         *seen |= vxd_svdag_diff_bits_of(masks, voxels);
         return false;
     }
-    relation = vxd_svdag_area_relation(area, &spot->at);
-    maybe = vxd_svdag_diff_maybe(view, spot, &is_exact);
-    if (is_exact && (relation == VXD_SVDAG_INSIDE || vxd_svdag_diff_is_even(spot))) {
+    relation = vxd_svdag_area_relation(area, &tree_cube->at);
+    maybe = vxd_svdag_diff_maybe(view, tree_cube, &is_exact);
+    if (is_exact && (relation == VXD_SVDAG_INSIDE || vxd_svdag_diff_is_even(tree_cube))) {
         *seen |= maybe;
         return false;
     }
@@ -207,31 +208,31 @@ VXD_HD bool vxd_svdag_diff_bits_spot(const struct vxd_svdag_view *view,
 
 /* As the cursor of cursor_math.h, of both sides. */
 struct vxd_svdag_diff_cursor {
-    struct vxd_svdag_diff_spot spot;
+    struct vxd_svdag_diff_tree_cube tree_cube;
     int top;
     uint32_t before[VXD_SVDAG_MAX_DEPTH + 1];
     uint32_t after[VXD_SVDAG_MAX_DEPTH + 1];
 };
 
 VXD_HD void vxd_svdag_diff_begin(struct vxd_svdag_diff_cursor *cursor,
-                                 const struct vxd_svdag_diff_spot *spot)
+                                 const struct vxd_svdag_diff_tree_cube *tree_cube)
 {
-    cursor->spot = *spot;
-    cursor->top = spot->at.height;
+    cursor->tree_cube = *tree_cube;
+    cursor->top = tree_cube->at.height;
 }
 
 VXD_HD void vxd_svdag_diff_down(const struct vxd_svdag_view *view,
                                 struct vxd_svdag_diff_cursor *cursor)
 {
-    cursor->before[cursor->spot.at.height] = cursor->spot.at.ref;
-    cursor->after[cursor->spot.at.height] = cursor->spot.after;
-    cursor->spot = vxd_svdag_diff_child(view, &cursor->spot, 0);
+    cursor->before[cursor->tree_cube.at.height] = cursor->tree_cube.at.ref;
+    cursor->after[cursor->tree_cube.at.height] = cursor->tree_cube.after;
+    cursor->tree_cube = vxd_svdag_diff_child(view, &cursor->tree_cube, 0);
 }
 
 VXD_HD bool vxd_svdag_diff_next(const struct vxd_svdag_view *view,
                                 struct vxd_svdag_diff_cursor *cursor)
 {
-    struct vxd_svdag_diff_spot parent = cursor->spot;
+    struct vxd_svdag_diff_tree_cube parent = cursor->tree_cube;
 
     while (parent.at.height < cursor->top) {
         uint32_t mask;
@@ -247,26 +248,26 @@ VXD_HD bool vxd_svdag_diff_next(const struct vxd_svdag_view *view,
         if (octant < 7) {
             parent.at.ref = cursor->before[parent.at.height];
             parent.after = cursor->after[parent.at.height];
-            cursor->spot = vxd_svdag_diff_child(view, &parent, octant + 1);
+            cursor->tree_cube = vxd_svdag_diff_child(view, &parent, octant + 1);
             return true;
         }
     }
     return false;
 }
 
-/* What became of the area's voxels below a spot, with what was seen before; the first that is
+/* What became of the area's voxels below a cube, with what was seen before; the first that is
  * seen where `any` will do. */
 VXD_HD unsigned vxd_svdag_diff_bits(const struct vxd_svdag_view *view,
                                     const struct vxd_svdag_area *area,
-                                    const struct vxd_svdag_diff_spot *from, unsigned seen,
-                                    bool any)
+                                    const struct vxd_svdag_diff_tree_cube *from,
+                                    unsigned seen, bool any)
 {
     struct vxd_svdag_diff_cursor cursor;
     bool is_more = true;
 
     vxd_svdag_diff_begin(&cursor, from);
     while (is_more && !(any && seen != 0)) {
-        if (vxd_svdag_diff_bits_spot(view, area, &cursor.spot, &seen)) {
+        if (vxd_svdag_diff_bits_tree_cube(view, area, &cursor.tree_cube, &seen)) {
             vxd_svdag_diff_down(view, &cursor);
         } else {
             is_more = vxd_svdag_diff_next(view, &cursor);
@@ -280,47 +281,50 @@ VXD_HD unsigned vxd_svdag_diff_bits(const struct vxd_svdag_view *view,
 /* All voxels below a pair that differ, where its inner node counts them and the other side is
  * empty: those that are set. False: they have to be looked at. */
 VXD_HD bool vxd_svdag_diff_counted(const struct vxd_svdag_view *view,
-                                   const struct vxd_svdag_diff_spot *spot, uint64_t *n)
+                                   const struct vxd_svdag_diff_tree_cube *tree_cube,
+                                   uint64_t *n)
 {
     uint32_t head;
 
-    if (spot->at.height > VXD_SVDAG_COUNT_HEIGHT ||
-        (spot->at.ref != VXD_SVDAG_EMPTY && spot->after != VXD_SVDAG_EMPTY)) {
+    if (tree_cube->at.height > VXD_SVDAG_COUNT_HEIGHT ||
+        (tree_cube->at.ref != VXD_SVDAG_EMPTY && tree_cube->after != VXD_SVDAG_EMPTY)) {
         return false;
     }
-    head = vxd_svdag_words(view, spot->at.ref | spot->after)[0];
+    head = vxd_svdag_words(view, tree_cube->at.ref | tree_cube->after)[0];
     *n = head >> 10;
     return (head & VXD_SVDAG_HAS_FREE) == 0;
 }
 
-/* Adds the cells of a spot to *n. True: only its children decide, and nothing was added; never
- * of a spot as low as a cell, or as a leaf. */
-VXD_HD bool vxd_svdag_diff_count_spot(const struct vxd_svdag_view *view,
-                                      const struct vxd_svdag_cells *cells,
-                                      const struct vxd_svdag_diff_spot *spot, uint64_t *n)
+/* Adds the cells of a cube to *n. True: only its children decide, and nothing was added; never
+ * of a cube as low as a cell, or as a leaf. */
+VXD_HD bool vxd_svdag_diff_count_tree_cube(
+    const struct vxd_svdag_view *view, const struct vxd_svdag_cells *cells,
+    const struct vxd_svdag_diff_tree_cube *tree_cube, uint64_t *n)
 {
     const bool is_inside =
-        vxd_svdag_area_relation(&cells->area, &spot->at) == VXD_SVDAG_INSIDE;
+        vxd_svdag_area_relation(&cells->area, &tree_cube->at) == VXD_SVDAG_INSIDE;
     uint64_t masks[5];
     uint64_t n_voxels;
 
-    if (!vxd_svdag_diff_may(&cells->area, spot)) {
+    if (!vxd_svdag_diff_may(&cells->area, tree_cube)) {
         return false;
     }
-    if (vxd_svdag_diff_is_even(spot)) {
-        *n += vxd_svdag_cells_of_uniform(&spot->at, cells);
+    if (vxd_svdag_diff_is_even(tree_cube)) {
+        *n += vxd_svdag_cells_of_uniform(&tree_cube->at, cells);
         return false;
     }
-    if (spot->at.height == VXD_SVDAG_LEAF_HEIGHT) {
+    if (tree_cube->at.height == VXD_SVDAG_LEAF_HEIGHT) {
         *n += (uint64_t)vxd_svdag_cells_of_leaf(
-            vxd_svdag_diff_leaf(view, &cells->area, spot, 64, masks), cells->level);
+            vxd_svdag_diff_leaf(view, &cells->area, tree_cube, 64, masks), cells->level);
         return false;
     }
-    if (spot->at.height == cells->level) {
-        *n += is_inside || vxd_svdag_diff_bits(view, &cells->area, spot, 0, true) != 0;
+    if (tree_cube->at.height == cells->level) {
+        *n +=
+            is_inside || vxd_svdag_diff_bits(view, &cells->area, tree_cube, 0, true) != 0;
         return false;
     }
-    if (cells->level == 0 && is_inside && vxd_svdag_diff_counted(view, spot, &n_voxels)) {
+    if (cells->level == 0 && is_inside &&
+        vxd_svdag_diff_counted(view, tree_cube, &n_voxels)) {
         *n += n_voxels;
         return false;
     }
@@ -328,7 +332,7 @@ VXD_HD bool vxd_svdag_diff_count_spot(const struct vxd_svdag_view *view,
 }
 
 VXD_HD uint64_t vxd_svdag_diff_count(const struct vxd_svdag_view *view,
-                                     const struct vxd_svdag_diff_spot *from,
+                                     const struct vxd_svdag_diff_tree_cube *from,
                                      const struct vxd_svdag_cells *cells)
 {
     struct vxd_svdag_diff_cursor cursor;
@@ -337,7 +341,7 @@ VXD_HD uint64_t vxd_svdag_diff_count(const struct vxd_svdag_view *view,
 
     vxd_svdag_diff_begin(&cursor, from);
     while (is_more) {
-        if (vxd_svdag_diff_count_spot(view, cells, &cursor.spot, &n)) {
+        if (vxd_svdag_diff_count_tree_cube(view, cells, &cursor.tree_cube, &n)) {
             vxd_svdag_diff_down(view, &cursor);
         } else {
             is_more = vxd_svdag_diff_next(view, &cursor);
@@ -356,21 +360,21 @@ VXD_HD void vxd_svdag_diff_put(const struct vxd_svdag_diff_rows *rows, uint64_t 
 
 /* One cell of a higher level than leaves', with its changes where it is small. */
 VXD_HD void vxd_svdag_diff_put_cell(const struct vxd_svdag_view *view,
-                                    const struct vxd_svdag_diff_spot *spot,
+                                    const struct vxd_svdag_diff_tree_cube *tree_cube,
                                     const struct vxd_svdag_cells *cells,
                                     const struct vxd_svdag_diff_rows *rows, uint64_t row)
 {
-    const uint32_t voxel[3] = {spot->at.x, spot->at.y, spot->at.z};
+    const uint32_t voxel[3] = {tree_cube->at.x, tree_cube->at.y, tree_cube->at.z};
 
     vxd_svdag_diff_put(rows, row, voxel, cells->level);
     if (rows->changes != NULL && cells->level <= VXD_SVDAG_DIFF_SMALL) {
         rows->changes[row] =
-            (uint8_t)vxd_svdag_diff_bits(view, &cells->area, spot, 0, false);
+            (uint8_t)vxd_svdag_diff_bits(view, &cells->area, tree_cube, 0, false);
     }
 }
 
 /* What stands at the cell of a row. */
-VXD_HD struct vxd_svdag_diff_spot
+VXD_HD struct vxd_svdag_diff_tree_cube
 vxd_svdag_diff_of_row(const struct vxd_svdag_view *view, uint32_t before, uint32_t after,
                       const struct vxd_svdag_diff_rows *rows, int level, uint64_t row)
 {
@@ -384,7 +388,7 @@ vxd_svdag_diff_of_row(const struct vxd_svdag_view *view, uint32_t before, uint32
 /* Cells of a leaf but the first *skip of them, with their changes; returns how many, at most
  * `most`. */
 VXD_HD uint64_t vxd_svdag_diff_put_leaf(const struct vxd_svdag_view *view,
-                                        const struct vxd_svdag_diff_spot *spot,
+                                        const struct vxd_svdag_diff_tree_cube *tree_cube,
                                         const struct vxd_svdag_cells *cells,
                                         const struct vxd_svdag_diff_rows *rows,
                                         uint64_t row, uint64_t *skip, uint64_t most)
@@ -392,14 +396,14 @@ VXD_HD uint64_t vxd_svdag_diff_put_leaf(const struct vxd_svdag_view *view,
     const int shift = 3 * cells->level;
     const uint64_t group = ~(uint64_t)0 >> (64 - (1 << shift));
     uint64_t masks[5];
-    const uint64_t voxels = vxd_svdag_diff_leaf(view, &cells->area, spot, 64, masks);
+    const uint64_t voxels = vxd_svdag_diff_leaf(view, &cells->area, tree_cube, 64, masks);
     uint64_t n = 0;
 
     for (int first = 0; first < 64 && n < most; first += 1 << shift) {
         const uint32_t voxel[3] = {
-            spot->at.x + (uint32_t)((first >> 4 & 2) | (first >> 2 & 1)),
-            spot->at.y + (uint32_t)((first >> 3 & 2) | (first >> 1 & 1)),
-            spot->at.z + (uint32_t)((first >> 2 & 2) | (first & 1))};
+            tree_cube->at.x + (uint32_t)((first >> 4 & 2) | (first >> 2 & 1)),
+            tree_cube->at.y + (uint32_t)((first >> 3 & 2) | (first >> 1 & 1)),
+            tree_cube->at.z + (uint32_t)((first >> 2 & 2) | (first & 1))};
 
         if ((voxels & group << first) == 0) {
             continue;
@@ -418,10 +422,10 @@ VXD_HD uint64_t vxd_svdag_diff_put_leaf(const struct vxd_svdag_view *view,
     return n;
 }
 
-/* Writes rows from `row` on: the cells of a spot but the first `skip`, at most `most` of them;
+/* Writes rows from `row` on: the cells of a cube but the first `skip`, at most `most` of them;
  * returns how many. */
 VXD_HD uint64_t vxd_svdag_diff_write(const struct vxd_svdag_view *view,
-                                     const struct vxd_svdag_diff_spot *from,
+                                     const struct vxd_svdag_diff_tree_cube *from,
                                      const struct vxd_svdag_cells *cells,
                                      const struct vxd_svdag_diff_rows *rows, uint64_t row,
                                      uint64_t skip, uint64_t most)
@@ -432,13 +436,13 @@ VXD_HD uint64_t vxd_svdag_diff_write(const struct vxd_svdag_view *view,
 
     vxd_svdag_diff_begin(&cursor, from);
     while (is_more && n < most) {
-        const struct vxd_svdag_diff_spot *spot = &cursor.spot;
-        const bool is_last =
-            spot->at.height <= VXD_SVDAG_LEAF_HEIGHT || spot->at.height <= cells->level;
-        bool may = vxd_svdag_diff_may(&cells->area, spot);
+        const struct vxd_svdag_diff_tree_cube *tree_cube = &cursor.tree_cube;
+        const bool is_last = tree_cube->at.height <= VXD_SVDAG_LEAF_HEIGHT ||
+                             tree_cube->at.height <= cells->level;
+        bool may = vxd_svdag_diff_may(&cells->area, tree_cube);
 
         if (may && (is_last ? cells->level > VXD_SVDAG_LEAF_HEIGHT : skip > 0)) {
-            uint64_t n_here = vxd_svdag_diff_count(view, spot, cells);
+            uint64_t n_here = vxd_svdag_diff_count(view, tree_cube, cells);
 
             may = n_here > skip;
             skip -= may ? 0 : n_here;
@@ -448,10 +452,10 @@ VXD_HD uint64_t vxd_svdag_diff_write(const struct vxd_svdag_view *view,
             continue;
         }
         if (may && cells->level <= VXD_SVDAG_LEAF_HEIGHT) {
-            n += vxd_svdag_diff_put_leaf(view, spot, cells, rows, row + n, &skip,
+            n += vxd_svdag_diff_put_leaf(view, tree_cube, cells, rows, row + n, &skip,
                                          most - n);
         } else if (may) {
-            vxd_svdag_diff_put_cell(view, spot, cells, rows, row + n);
+            vxd_svdag_diff_put_cell(view, tree_cube, cells, rows, row + n);
             n++;
         }
         is_more = vxd_svdag_diff_next(view, &cursor);

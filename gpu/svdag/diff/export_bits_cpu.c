@@ -3,7 +3,7 @@
  * above each other. */
 #include "gpu/svdag/diff/diff_backends.h"
 
-/* Adds the leaves that are alike from number `leaf` on, n of them, to the words. */
+/* Adds the leaves that are equal from number `leaf` on, n of them, to the words. */
 static void add_leaves(uint64_t words[VXD_SVDAG_LEAF_ROWS], uint64_t mask, int leaf,
                        int n)
 {
@@ -36,12 +36,12 @@ static void put_column(const struct vxd_svdag_bits_call *call, int64_t x, int64_
         int height = vxd_svdag_masks_at(&call->view, call->root, bits->low[0] + x,
                                         bits->low[1] + y, z, &masks[0], &masks[1]);
         int64_t side = (int64_t)1 << height;
-        int64_t alike = (side - (z & (side - 1))) / VXD_SVDAG_LEAF_SIDE;
-        int n_alike = alike < n - leaf ? (int)alike : (int)n - leaf;
+        int64_t equal = (side - (z & (side - 1))) / VXD_SVDAG_LEAF_SIDE;
+        int n_equal = equal < n - leaf ? (int)equal : (int)n - leaf;
 
-        add_leaves(occupied, masks[0], leaf, n_alike);
-        add_leaves(free, masks[1], leaf, n_alike);
-        leaf += n_alike;
+        add_leaves(occupied, masks[0], leaf, n_equal);
+        add_leaves(free, masks[1], leaf, n_equal);
+        leaf += n_equal;
     }
     for (int row = 0; row < VXD_SVDAG_LEAF_ROWS; row++) {
         size_t at =

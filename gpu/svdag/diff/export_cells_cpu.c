@@ -17,10 +17,10 @@ static void count_subtree(void *context, size_t begin, size_t end)
     const struct vxd_svdag_cells_call *call = run->call;
 
     for (size_t i = begin; i < end; i++) {
-        struct vxd_svdag_spot spot =
+        struct vxd_svdag_position tree_cube =
             vxd_svdag_subtree(&call->view, call->root, &run->subtrees, (uint32_t)i);
 
-        run->starts[i] = vxd_svdag_cells_count(&call->view, &spot, &call->cells);
+        run->starts[i] = vxd_svdag_cells_count(&call->view, &tree_cube, &call->cells);
     }
 }
 
@@ -35,11 +35,11 @@ static void write_subtree(void *context, size_t begin, size_t end)
         uint64_t row = start > call->first ? start - call->first : 0;
 
         if (run->starts[i + 1] > start + skip && row < call->limit) {
-            struct vxd_svdag_spot spot =
+            struct vxd_svdag_position tree_cube =
                 vxd_svdag_subtree(&call->view, call->root, &run->subtrees, (uint32_t)i);
 
-            (void)vxd_svdag_cells_write(&call->view, &spot, &call->cells, &call->rows,
-                                        row, skip, call->limit - row);
+            (void)vxd_svdag_cells_write(&call->view, &tree_cube, &call->cells,
+                                        &call->rows, row, skip, call->limit - row);
         }
     }
 }
@@ -96,10 +96,10 @@ static void dense_subtree(void *context, size_t begin, size_t end)
     const struct vxd_svdag_dense_call *call = run->call;
 
     for (size_t i = begin; i < end; i++) {
-        struct vxd_svdag_spot spot =
+        struct vxd_svdag_position tree_cube =
             vxd_svdag_subtree(&call->view, call->root, &run->subtrees, (uint32_t)i);
 
-        vxd_svdag_dense_write(&call->view, &spot, &call->cells, &call->dense);
+        vxd_svdag_dense_write(&call->view, &tree_cube, &call->cells, &call->dense);
     }
 }
 

@@ -6,7 +6,7 @@
 #include "gpu/svdag/store/store.h"
 
 _Static_assert(sizeof(struct vxd_svdag_sources) <= VXD_SVDAG_STATE_BYTES,
-               "a state has its room");
+               "an editor's state fits the memory kept for it");
 
 static struct vxd_svdag_sources *sources_of(union vxd_svdag_edit_state *state)
 {

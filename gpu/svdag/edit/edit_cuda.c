@@ -44,7 +44,7 @@ struct edit {
     char *sent;
     struct vxd_svdag_kernel_args args;
     size_t n_traversals;
-    bool has_dedup; /* some shape cuts many cubes alike */
+    bool has_dedup; /* some shape cuts many cubes the same way */
 };
 
 /* The rows of an edit's passes. */
@@ -227,7 +227,7 @@ static enum vxd_status lay_out(struct edit *edit, size_t entry_bytes,
         !vxd_layout_add(total, n_field_bytes, 1, &layout->fields) ||
         !lay_out_frontier(&frontier, entry_bytes, layout) ||
         (edit->has_dedup && !lay_out_dedup(layout, &frontier))) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for %zu operations",
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for %zu operations",
                         edit->n_ops);
     }
     edit->args.entries_capacity = frontier.n_entries;
@@ -244,7 +244,7 @@ static enum vxd_status take_scratch(struct edit *edit, struct vxd_err *err)
     enum vxd_status status;
 
     if (!measure(edit, &entry_bytes, &n_field_bytes)) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for the heights");
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the heights");
     }
     do {
         status = lay_out(edit, entry_bytes, n_field_bytes, &own);

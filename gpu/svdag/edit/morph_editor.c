@@ -5,7 +5,7 @@
 #include "gpu/svdag/brush/brush_math.h"
 
 _Static_assert(sizeof(struct vxd_svdag_morph_state) <= VXD_SVDAG_STATE_BYTES,
-               "a state has its room");
+               "an editor's state fits the memory kept for it");
 
 static struct vxd_svdag_morph_state *state_of(union vxd_svdag_edit_state *state)
 {

@@ -111,7 +111,7 @@ static unsigned split(const void *args, const struct vxd_svdag_cube *cube,
     return some;
 }
 
-/* With the bin: another's run numbers other operations alike. */
+/* With the bin: another bin numbers other operations from 0, too. */
 static int edit_key(const void *args, const struct vxd_svdag_cube *cube,
                     const union vxd_svdag_edit_state *state, uint64_t *words)
 {

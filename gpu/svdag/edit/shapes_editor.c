@@ -15,7 +15,7 @@ struct vxd_svdag_shapes {
 };
 
 _Static_assert(sizeof(struct vxd_svdag_shapes_own) <= VXD_SVDAG_STATE_BYTES,
-               "a state has its room");
+               "an editor's state fits the memory kept for it");
 
 static void begin(const void *args, union vxd_svdag_edit_state *state)
 {

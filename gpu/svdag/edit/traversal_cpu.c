@@ -6,7 +6,7 @@
  * stored lowest heights first, as the higher ones hold their references. So do leaves that the
  * thread did not meet lately.
  *
- * Cubes that an editor calls equal (a wall cuts thousands alike) are gone into once a thread,
+ * Cubes that an editor calls equal (a wall cuts thousands the same way) are gone into once a thread,
  * as far as its memory of them reaches. */
 #include "gpu/svdag/edit/traversal_cpu.h"
 

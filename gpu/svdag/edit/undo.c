@@ -8,7 +8,7 @@
 #include "gpu/svdag/edit/edit.h"
 
 _Static_assert(sizeof(struct vxd_svdag_undo_state) <= VXD_SVDAG_STATE_BYTES,
-               "a state has its room");
+               "an editor's state fits the memory kept for it");
 
 /* What vxd_queue_push copies. */
 struct undo_call {

@@ -9,14 +9,14 @@
 #include "gpu/svdag/node/node_words_math.h"
 
 /* A cube of the tree and its reference. */
-struct vxd_svdag_spot {
+struct vxd_svdag_position {
     uint32_t ref;
     uint32_t x, y, z; /* low corner, a multiple of the side */
     int height;       /* at least VXD_SVDAG_LEAF_HEIGHT; the side is 2^height voxels */
 };
 
 struct vxd_svdag_cursor {
-    struct vxd_svdag_spot spot;
+    struct vxd_svdag_position tree_cube;
     int top;                                /* height at which the cursor began */
     uint32_t refs[VXD_SVDAG_MAX_DEPTH + 1]; /* by height: references of the ancestors */
 };
@@ -97,30 +97,31 @@ VXD_HD void vxd_svdag_child_refs_each(const struct vxd_svdag_view *view,
 }
 
 /* The cube of this height that holds a voxel. */
-VXD_HD struct vxd_svdag_spot vxd_svdag_spot_at(const struct vxd_svdag_view *view,
-                                               uint32_t root, uint32_t x, uint32_t y,
-                                               uint32_t z, int height)
+VXD_HD struct vxd_svdag_position vxd_svdag_position_at(const struct vxd_svdag_view *view,
+                                                       uint32_t root, uint32_t x,
+                                                       uint32_t y, uint32_t z, int height)
 {
-    struct vxd_svdag_spot spot = {root, 0, 0, 0, height};
+    struct vxd_svdag_position tree_cube = {root, 0, 0, 0, height};
     uint32_t mask = ~((1u << height) - 1);
 
     for (int h = view->depth; h > height; h--) {
-        spot.ref = vxd_svdag_child_ref(view, spot.ref, vxd_svdag_octant(x, y, z, h));
+        tree_cube.ref =
+            vxd_svdag_child_ref(view, tree_cube.ref, vxd_svdag_octant(x, y, z, h));
     }
-    spot.x = x & mask;
-    spot.y = y & mask;
-    spot.z = z & mask;
-    return spot;
+    tree_cube.x = x & mask;
+    tree_cube.y = y & mask;
+    tree_cube.z = z & mask;
+    return tree_cube;
 }
 
-VXD_HD struct vxd_svdag_spot vxd_svdag_spot_child(const struct vxd_svdag_view *view,
-                                                  const struct vxd_svdag_spot *spot,
-                                                  int octant)
+VXD_HD struct vxd_svdag_position
+vxd_svdag_tree_cube_child(const struct vxd_svdag_view *view,
+                          const struct vxd_svdag_position *tree_cube, int octant)
 {
-    struct vxd_svdag_spot child = *spot;
+    struct vxd_svdag_position child = *tree_cube;
 
     child.height--;
-    child.ref = vxd_svdag_child_ref(view, spot->ref, octant);
+    child.ref = vxd_svdag_child_ref(view, tree_cube->ref, octant);
     // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): not of leaves
     child.x |= (uint32_t)(octant >> 2 & 1) << child.height;
     child.y |= (uint32_t)(octant >> 1 & 1) << child.height;
@@ -129,25 +130,25 @@ VXD_HD struct vxd_svdag_spot vxd_svdag_spot_child(const struct vxd_svdag_view *v
 }
 
 VXD_HD void vxd_svdag_cursor_begin(struct vxd_svdag_cursor *cursor,
-                                   const struct vxd_svdag_spot *spot)
+                                   const struct vxd_svdag_position *tree_cube)
 {
-    cursor->spot = *spot;
-    cursor->top = spot->height;
+    cursor->tree_cube = *tree_cube;
+    cursor->top = tree_cube->height;
 }
 
 /* Descends to the first child; not from leaf height. */
 VXD_HD void vxd_svdag_cursor_down(const struct vxd_svdag_view *view,
                                   struct vxd_svdag_cursor *cursor)
 {
-    cursor->refs[cursor->spot.height] = cursor->spot.ref;
-    cursor->spot = vxd_svdag_spot_child(view, &cursor->spot, 0);
+    cursor->refs[cursor->tree_cube.height] = cursor->tree_cube.ref;
+    cursor->tree_cube = vxd_svdag_tree_cube_child(view, &cursor->tree_cube, 0);
 }
 
 /* Goes to the next cube that is not a descendant of this one. False: there is none. */
 VXD_HD bool vxd_svdag_cursor_next(const struct vxd_svdag_view *view,
                                   struct vxd_svdag_cursor *cursor)
 {
-    struct vxd_svdag_spot parent = cursor->spot;
+    struct vxd_svdag_position parent = cursor->tree_cube;
 
     while (parent.height < cursor->top) {
         int octant;
@@ -161,7 +162,7 @@ VXD_HD bool vxd_svdag_cursor_next(const struct vxd_svdag_view *view,
         parent.z &= mask;
         if (octant < 7) {
             parent.ref = cursor->refs[parent.height];
-            cursor->spot = vxd_svdag_spot_child(view, &parent, octant + 1);
+            cursor->tree_cube = vxd_svdag_tree_cube_child(view, &parent, octant + 1);
             return true;
         }
     }
@@ -169,8 +170,8 @@ VXD_HD bool vxd_svdag_cursor_next(const struct vxd_svdag_view *view,
 }
 
 /* Occupied and FREE voxels of a reference at leaf height, as masks. */
-VXD_HD void vxd_svdag_spot_masks(const struct vxd_svdag_view *view, uint32_t ref,
-                                 uint64_t *occupied, uint64_t *free)
+VXD_HD void vxd_svdag_tree_cube_masks(const struct vxd_svdag_view *view, uint32_t ref,
+                                      uint64_t *occupied, uint64_t *free)
 {
     *occupied = 0;
     *free = 0;
@@ -187,9 +188,9 @@ VXD_HD void vxd_svdag_spot_masks(const struct vxd_svdag_view *view, uint32_t ref
 }
 
 /* The same for eight references at once. */
-VXD_HD void vxd_svdag_spot_masks_each(const struct vxd_svdag_view *view,
-                                      const uint32_t refs[8], uint64_t occupied[8],
-                                      uint64_t free[8])
+VXD_HD void vxd_svdag_tree_cube_masks_each(const struct vxd_svdag_view *view,
+                                           const uint32_t refs[8], uint64_t occupied[8],
+                                           uint64_t free[8])
 {
     for (int i = 0; i < 8; i++) {
         occupied[i] = vxd_svdag_is_node(refs[i])
@@ -201,15 +202,15 @@ VXD_HD void vxd_svdag_spot_masks_each(const struct vxd_svdag_view *view,
     if (view->free_value >= 0) {
         for (int i = 0; i < 8; i++) {
             if (occupied[i] != 0) {
-                vxd_svdag_spot_masks(view, refs[i], &occupied[i], &free[i]);
+                vxd_svdag_tree_cube_masks(view, refs[i], &occupied[i], &free[i]);
             }
         }
     }
 }
 
 /* Value of a set voxel of a reference at leaf height. */
-VXD_HD uint32_t vxd_svdag_spot_value(const struct vxd_svdag_view *view, uint32_t ref,
-                                     int bit)
+VXD_HD uint32_t vxd_svdag_tree_cube_value(const struct vxd_svdag_view *view, uint32_t ref,
+                                          int bit)
 {
     struct vxd_svdag_item leaf;
 
@@ -275,22 +276,23 @@ VXD_HD unsigned vxd_svdag_state_if(bool has, enum vxd_svdag_state state)
 }
 
 /* Which of OCCUPIED and FREE occur in a cube. */
-VXD_HD unsigned vxd_svdag_spot_states(const struct vxd_svdag_view *view,
-                                      const struct vxd_svdag_spot *spot)
+VXD_HD unsigned vxd_svdag_position_states(const struct vxd_svdag_view *view,
+                                          const struct vxd_svdag_position *tree_cube)
 {
     uint64_t occupied;
     uint64_t free;
     uint32_t head;
 
-    if (!vxd_svdag_is_node(spot->ref)) {
-        return vxd_svdag_uniform_state(view, spot->ref) & ~(unsigned)VXD_SVDAG_UNKNOWN;
+    if (!vxd_svdag_is_node(tree_cube->ref)) {
+        return vxd_svdag_uniform_state(view, tree_cube->ref) &
+               ~(unsigned)VXD_SVDAG_UNKNOWN;
     }
-    if (spot->height == VXD_SVDAG_LEAF_HEIGHT) {
-        vxd_svdag_spot_masks(view, spot->ref, &occupied, &free);
+    if (tree_cube->height == VXD_SVDAG_LEAF_HEIGHT) {
+        vxd_svdag_tree_cube_masks(view, tree_cube->ref, &occupied, &free);
         return vxd_svdag_state_if(occupied != 0, VXD_SVDAG_OCCUPIED) |
                vxd_svdag_state_if(free != 0, VXD_SVDAG_FREE);
     }
-    head = vxd_svdag_words(view, spot->ref)[0];
+    head = vxd_svdag_words(view, tree_cube->ref)[0];
     return vxd_svdag_state_if((head & VXD_SVDAG_HAS_OCCUPIED) != 0, VXD_SVDAG_OCCUPIED) |
            vxd_svdag_state_if((head & VXD_SVDAG_HAS_FREE) != 0, VXD_SVDAG_FREE);
 }

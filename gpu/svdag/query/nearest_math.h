@@ -22,17 +22,17 @@ VXD_HD uint64_t vxd_svdag_code(uint32_t x, uint32_t y, uint32_t z)
 }
 
 /* Square of the distance to the nearest centre of a voxel of the cube. */
-VXD_HD uint64_t vxd_svdag_spot_square(const int64_t point[3],
-                                      const struct vxd_svdag_spot *spot)
+VXD_HD uint64_t vxd_svdag_tree_cube_square(const int64_t point[3],
+                                           const struct vxd_svdag_position *tree_cube)
 {
-    int64_t last = ((int64_t)1 << spot->height) - 1;
+    int64_t last = ((int64_t)1 << tree_cube->height) - 1;
 
     return vxd_svdag_axis_square(
-               vxd_svdag_nearest_centre(point[0], spot->x, spot->x + last)) +
+               vxd_svdag_nearest_centre(point[0], tree_cube->x, tree_cube->x + last)) +
            vxd_svdag_axis_square(
-               vxd_svdag_nearest_centre(point[1], spot->y, spot->y + last)) +
+               vxd_svdag_nearest_centre(point[1], tree_cube->y, tree_cube->y + last)) +
            vxd_svdag_axis_square(
-               vxd_svdag_nearest_centre(point[2], spot->z, spot->z + last));
+               vxd_svdag_nearest_centre(point[2], tree_cube->z, tree_cube->z + last));
 }
 
 VXD_HD bool vxd_svdag_nearest_may(const struct vxd_svdag_nearest *best, uint64_t square,
@@ -60,26 +60,27 @@ VXD_HD uint32_t vxd_svdag_nearest_index(int64_t units, int64_t low, int64_t last
 }
 
 VXD_HD void vxd_svdag_nearest_uniform(struct vxd_svdag_nearest *best,
-                                      const struct vxd_svdag_spot *spot)
+                                      const struct vxd_svdag_position *tree_cube)
 {
-    int64_t last = ((int64_t)1 << spot->height) - 1;
+    int64_t last = ((int64_t)1 << tree_cube->height) - 1;
 
     vxd_svdag_nearest_take(
-        best, vxd_svdag_spot_square(best->point, spot),
-        vxd_svdag_code(vxd_svdag_nearest_index(best->point[0], spot->x, spot->x + last),
-                       vxd_svdag_nearest_index(best->point[1], spot->y, spot->y + last),
-                       vxd_svdag_nearest_index(best->point[2], spot->z, spot->z + last)),
-        vxd_svdag_uniform_value(spot->ref));
+        best, vxd_svdag_tree_cube_square(best->point, tree_cube),
+        vxd_svdag_code(
+            vxd_svdag_nearest_index(best->point[0], tree_cube->x, tree_cube->x + last),
+            vxd_svdag_nearest_index(best->point[1], tree_cube->y, tree_cube->y + last),
+            vxd_svdag_nearest_index(best->point[2], tree_cube->z, tree_cube->z + last)),
+        vxd_svdag_uniform_value(tree_cube->ref));
 }
 
 VXD_HD void vxd_svdag_nearest_leaf(const struct vxd_svdag_view *view,
                                    struct vxd_svdag_nearest *best,
-                                   const struct vxd_svdag_spot *spot)
+                                   const struct vxd_svdag_position *tree_cube)
 {
-    struct vxd_svdag_item leaf = vxd_svdag_leaf_item(view, spot->ref);
+    struct vxd_svdag_item leaf = vxd_svdag_leaf_item(view, tree_cube->ref);
     uint64_t occupied = vxd_svdag_item_occupied(view, &leaf);
-    uint64_t code = vxd_svdag_code(spot->x, spot->y, spot->z);
-    uint32_t corner[3] = {spot->x, spot->y, spot->z};
+    uint64_t code = vxd_svdag_code(tree_cube->x, tree_cube->y, tree_cube->z);
+    uint32_t corner[3] = {tree_cube->x, tree_cube->y, tree_cube->z};
     uint64_t squares[3][4];
 
     for (int axis = 0; axis < 3; axis++) {
@@ -105,33 +106,34 @@ VXD_HD void vxd_svdag_nearest_leaf(const struct vxd_svdag_view *view,
 
 /* Whether something better may stand in a cube, by its place alone. */
 VXD_HD bool vxd_svdag_nearest_reaches(const struct vxd_svdag_nearest *best,
-                                      const struct vxd_svdag_spot *spot)
+                                      const struct vxd_svdag_position *tree_cube)
 {
     /* The first code of the cube is the lowest. */
-    return vxd_svdag_nearest_may(best, vxd_svdag_spot_square(best->point, spot),
-                                 vxd_svdag_code(spot->x, spot->y, spot->z));
+    return vxd_svdag_nearest_may(
+        best, vxd_svdag_tree_cube_square(best->point, tree_cube),
+        vxd_svdag_code(tree_cube->x, tree_cube->y, tree_cube->z));
 }
 
-/* Whether something is occupied there, as far as the spot itself decides it. */
+/* Whether something is occupied there, as far as the cube itself decides it. */
 VXD_HD bool vxd_svdag_nearest_expands(const struct vxd_svdag_view *view,
-                                      const struct vxd_svdag_spot *spot)
+                                      const struct vxd_svdag_position *tree_cube)
 {
-    if (!vxd_svdag_is_node(spot->ref)) {
-        return vxd_svdag_uniform_state(view, spot->ref) == VXD_SVDAG_OCCUPIED;
+    if (!vxd_svdag_is_node(tree_cube->ref)) {
+        return vxd_svdag_uniform_state(view, tree_cube->ref) == VXD_SVDAG_OCCUPIED;
     }
-    return spot->height == VXD_SVDAG_LEAF_HEIGHT ||
-           (vxd_svdag_words(view, spot->ref)[0] & VXD_SVDAG_HAS_OCCUPIED) != 0;
+    return tree_cube->height == VXD_SVDAG_LEAF_HEIGHT ||
+           (vxd_svdag_words(view, tree_cube->ref)[0] & VXD_SVDAG_HAS_OCCUPIED) != 0;
 }
 
 /* Octant of the child on the point's side of the cube's middle planes. */
 VXD_HD int vxd_svdag_nearest_octant(const int64_t point[3],
-                                    const struct vxd_svdag_spot *spot)
+                                    const struct vxd_svdag_position *tree_cube)
 {
-    int64_t half = (int64_t)1 << (spot->height - 1);
+    int64_t half = (int64_t)1 << (tree_cube->height - 1);
 
-    return (point[0] >= (spot->x + half) * VXD_SVDAG_UNIT ? 4 : 0) |
-           (point[1] >= (spot->y + half) * VXD_SVDAG_UNIT ? 2 : 0) |
-           (point[2] >= (spot->z + half) * VXD_SVDAG_UNIT ? 1 : 0);
+    return (point[0] >= (tree_cube->x + half) * VXD_SVDAG_UNIT ? 4 : 0) |
+           (point[1] >= (tree_cube->y + half) * VXD_SVDAG_UNIT ? 2 : 0) |
+           (point[2] >= (tree_cube->z + half) * VXD_SVDAG_UNIT ? 1 : 0);
 }
 
 /* Looks below a root; the point and the radius are in *best. A cube's place is looked at before
@@ -141,26 +143,27 @@ VXD_HD void vxd_svdag_nearest_find(const struct vxd_svdag_view *view, uint32_t r
 {
     /* Mirror images of the nearest child, four bits each, lowest first: near ones first. */
     const uint32_t order = 0x76534210u;
-    struct vxd_svdag_spot spot = {root, 0, 0, 0, view->depth};
+    struct vxd_svdag_position tree_cube = {root, 0, 0, 0, view->depth};
     uint32_t refs[VXD_SVDAG_MAX_DEPTH + 1];
     uint8_t nearest[VXD_SVDAG_MAX_DEPTH + 1];
     uint8_t n_done[VXD_SVDAG_MAX_DEPTH + 1];
     int height = view->depth + 1; /* of the cube whose children are looked at */
-    bool reaches = vxd_svdag_nearest_reaches(best, &spot);
+    bool reaches = vxd_svdag_nearest_reaches(best, &tree_cube);
 
     for (;;) {
         uint32_t mask;
         int octant;
 
-        if (reaches && vxd_svdag_nearest_expands(view, &spot)) {
-            if (!vxd_svdag_is_node(spot.ref)) {
-                vxd_svdag_nearest_uniform(best, &spot);
-            } else if (spot.height == VXD_SVDAG_LEAF_HEIGHT) {
-                vxd_svdag_nearest_leaf(view, best, &spot);
+        if (reaches && vxd_svdag_nearest_expands(view, &tree_cube)) {
+            if (!vxd_svdag_is_node(tree_cube.ref)) {
+                vxd_svdag_nearest_uniform(best, &tree_cube);
+            } else if (tree_cube.height == VXD_SVDAG_LEAF_HEIGHT) {
+                vxd_svdag_nearest_leaf(view, best, &tree_cube);
             } else {
-                height = spot.height;
-                refs[height] = spot.ref;
-                nearest[height] = (uint8_t)vxd_svdag_nearest_octant(best->point, &spot);
+                height = tree_cube.height;
+                refs[height] = tree_cube.ref;
+                nearest[height] =
+                    (uint8_t)vxd_svdag_nearest_octant(best->point, &tree_cube);
                 n_done[height] = 0;
             }
         }
@@ -174,13 +177,15 @@ VXD_HD void vxd_svdag_nearest_find(const struct vxd_svdag_view *view, uint32_t r
         octant = (int)(order >> (4 * n_done[height]) & 7u) ^ nearest[height];
         n_done[height]++;
         mask = ~(((uint32_t)1 << height) - 1);
-        spot.height = height - 1;
-        spot.x = (spot.x & mask) | (uint32_t)(octant >> 2 & 1) << spot.height;
-        spot.y = (spot.y & mask) | (uint32_t)(octant >> 1 & 1) << spot.height;
-        spot.z = (spot.z & mask) | (uint32_t)(octant & 1) << spot.height;
-        reaches = vxd_svdag_nearest_reaches(best, &spot);
+        tree_cube.height = height - 1;
+        tree_cube.x = (tree_cube.x & mask) | (uint32_t)(octant >> 2 & 1)
+                                                 << tree_cube.height;
+        tree_cube.y = (tree_cube.y & mask) | (uint32_t)(octant >> 1 & 1)
+                                                 << tree_cube.height;
+        tree_cube.z = (tree_cube.z & mask) | (uint32_t)(octant & 1) << tree_cube.height;
+        reaches = vxd_svdag_nearest_reaches(best, &tree_cube);
         if (reaches) {
-            spot.ref = vxd_svdag_child_ref(view, refs[height], octant);
+            tree_cube.ref = vxd_svdag_child_ref(view, refs[height], octant);
         }
     }
 }

@@ -119,13 +119,13 @@ struct vxd_svdag_queries {
     ((void)(svdag), vxd_svdag_##name##_cpu)
 #endif
 
-/* On GPUs one region or export is first made a list of spots, which warps then share: at most
+/* On GPUs one region or export is first made a list of cubes, which warps then share: at most
  * so many, unless there are fewer that small. */
-#define VXD_SVDAG_SPOTS_MOST 16384
-#define VXD_SVDAG_SPOTS_HEAD_BYTES ((size_t)256)
-#define VXD_SVDAG_SPOTS_BYTES                                                            \
-    (VXD_SVDAG_SPOTS_HEAD_BYTES +                                                        \
-     (size_t)2 * VXD_SVDAG_SPOTS_MOST * (sizeof(uint64_t) + sizeof(uint32_t)))
+#define VXD_SVDAG_TREE_CUBES_MOST 16384
+#define VXD_SVDAG_TREE_CUBES_HEAD_BYTES ((size_t)256)
+#define VXD_SVDAG_TREE_CUBES_BYTES                                                       \
+    (VXD_SVDAG_TREE_CUBES_HEAD_BYTES +                                                   \
+     (size_t)2 * VXD_SVDAG_TREE_CUBES_MOST * (sizeof(uint64_t) + sizeof(uint32_t)))
 
 /* Counts of as few regions go by lists, one each; of more, a warp counts each. */
 #define VXD_SVDAG_FEW_REGIONS ((size_t)16)
@@ -136,7 +136,7 @@ static inline size_t vxd_svdag_count_scratch_bytes(const struct vxd_queue *queue
 {
     (void)queue;
     return VXD_ON_CUDA(queue->context) && n <= VXD_SVDAG_FEW_REGIONS
-               ? n * VXD_SVDAG_SPOTS_BYTES
+               ? n * VXD_SVDAG_TREE_CUBES_BYTES
                : 0;
 }
 

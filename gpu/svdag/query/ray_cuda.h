@@ -47,7 +47,7 @@ struct vxd_svdag_ray_task {
     enum vxd_svdag_ray_state state;
     uint32_t i; /* ray, among the block's */
     uint32_t value;
-    struct vxd_svdag_ray_spot spot;
+    struct vxd_svdag_ray_tree_cube tree_cube;
     struct vxd_svdag_ray ray;
 };
 
@@ -74,8 +74,8 @@ vxd_svdag_ray_take(const struct vxd_svdag_rays_call *call, size_t first, uint32_
     struct vxd_svdag_hit hit;
 
     task->i = i;
-    task->spot.ref = call->root;
-    task->spot.height = call->view.depth;
+    task->tree_cube.ref = call->root;
+    task->tree_cube.height = call->view.depth;
     task->state =
         vxd_svdag_ray_begin(
             &call->view, call->origins + 3 * at, call->directions + 3 * at,
@@ -97,30 +97,31 @@ vxd_svdag_ray_round(const struct vxd_svdag_view *view, uint32_t *nodes, uint32_t
 
 #pragma unroll 1
     for (int k = 0; k < VXD_SVDAG_RAY_DOWN; k++) {
-        bool descends =
-            task->state == VXD_SVDAG_RAY_BUSY && vxd_svdag_ray_can_descend(&task->spot);
+        bool descends = task->state == VXD_SVDAG_RAY_BUSY &&
+                        vxd_svdag_ray_can_descend(&task->tree_cube);
         uint32_t n_down = (uint32_t)__popc(__ballot_sync(UINT32_MAX, descends));
 
         if (VXD_SVDAG_RAY_FEW * n_down < n_busy) {
             break;
         }
         if (descends) {
-            vxd_svdag_ray_descend(view, &task->ray, &task->spot, nodes,
+            vxd_svdag_ray_descend(view, &task->ray, &task->tree_cube, nodes,
                                   VXD_SVDAG_RAY_THREADS);
         }
         __syncwarp();
     }
-    if (task->state == VXD_SVDAG_RAY_BUSY && !vxd_svdag_ray_can_descend(&task->spot)) {
-        height = vxd_svdag_ray_visit(view, &task->ray, &task->spot, &task->value);
+    if (task->state == VXD_SVDAG_RAY_BUSY &&
+        !vxd_svdag_ray_can_descend(&task->tree_cube)) {
+        height = vxd_svdag_ray_visit(view, &task->ray, &task->tree_cube, &task->value);
         task->state = height < 0 ? VXD_SVDAG_RAY_HIT : VXD_SVDAG_RAY_BUSY;
     }
     __syncwarp();
     if (height >= 0) {
         changed = vxd_svdag_ray_leave(&task->ray, height, &is_sure);
-        task->state =
-            vxd_svdag_ray_ascend(view, changed, &task->spot, nodes, VXD_SVDAG_RAY_THREADS)
-                ? VXD_SVDAG_RAY_BUSY
-                : VXD_SVDAG_RAY_IDLE;
+        task->state = vxd_svdag_ray_ascend(view, changed, &task->tree_cube, nodes,
+                                           VXD_SVDAG_RAY_THREADS)
+                          ? VXD_SVDAG_RAY_BUSY
+                          : VXD_SVDAG_RAY_IDLE;
     }
     __syncwarp();
     if (!is_sure) {

@@ -102,7 +102,7 @@ VXD_HD bool vxd_svdag_ray_passed(const struct vxd_svdag_ray *ray, int axis, int3
     return (at < t) | ((at == t) & (axis < by));
 }
 
-/* Whether a number is infinite, of either sign, told by its bits: GCC 13.3 takes a quotient whose
+/* Whether a number is infinite, of either sign, by its bits: GCC 13.3 takes a quotient whose
  * divisor is above 0 for finite at -O3, though it may overflow, and leaves the comparison out. */
 VXD_HD bool vxd_svdag_ray_is_infinite(double number)
 {
@@ -308,7 +308,7 @@ VXD_HD int vxd_svdag_ray_octant(const struct vxd_svdag_ray *ray, int height)
 }
 
 /* Of the eight voxels of an octant of a leaf those that are set, or 0 where none of them is
- * occupied, as far as can be told at once. Where values have 4 bits and may be FREE, *nibbles
+ * occupied, as far as is known at once. Where values have 4 bits and may be FREE, *nibbles
  * are theirs. */
 VXD_HD uint32_t vxd_svdag_ray_octet(const struct vxd_svdag_view *view,
                                     const struct vxd_svdag_item *leaf, int octant,
@@ -384,7 +384,7 @@ VXD_HD void vxd_svdag_ray_report(const struct vxd_svdag_ray *ray, uint32_t value
 
 /* Where a ray stands in a tree: what it knows of the cube around its voxel. The inner nodes
  * above are kept in an array of the caller's, that of height h at (h - 3) * stride. */
-struct vxd_svdag_ray_spot {
+struct vxd_svdag_ray_tree_cube {
     uint32_t ref;
     int height;
 };
@@ -398,10 +398,10 @@ VXD_HD int vxd_svdag_ray_node(int height, int stride)
     return (height - VXD_SVDAG_LEAF_HEIGHT - 1) * stride;
 }
 
-/* Whether there is a lower cube around the ray's voxel than the spot's. */
-VXD_HD bool vxd_svdag_ray_can_descend(const struct vxd_svdag_ray_spot *spot)
+/* Whether there is a lower cube around the ray's voxel than the cube's. */
+VXD_HD bool vxd_svdag_ray_can_descend(const struct vxd_svdag_ray_tree_cube *tree_cube)
 {
-    return spot->height > VXD_SVDAG_LEAF_HEIGHT && vxd_svdag_is_node(spot->ref);
+    return tree_cube->height > VXD_SVDAG_LEAF_HEIGHT && vxd_svdag_is_node(tree_cube->ref);
 }
 
 /* Child of an inner node, of which the first word was read. */
@@ -421,55 +421,56 @@ VXD_HD uint32_t vxd_svdag_ray_child(const struct vxd_svdag_view *view, uint32_t 
     return vxd_svdag_item_word(&item, i);
 }
 
-/* To the next lower cube, of a spot that has one; where nothing below is occupied, the spot
+/* To the next lower cube, of a cube that has one; where nothing below is occupied, the cube
  * becomes empty. */
 VXD_HD void vxd_svdag_ray_descend(const struct vxd_svdag_view *view,
                                   const struct vxd_svdag_ray *ray,
-                                  struct vxd_svdag_ray_spot *spot, uint32_t *nodes,
-                                  int stride)
+                                  struct vxd_svdag_ray_tree_cube *tree_cube,
+                                  uint32_t *nodes, int stride)
 {
-    const uint32_t *words = vxd_svdag_words(view, spot->ref);
+    const uint32_t *words = vxd_svdag_words(view, tree_cube->ref);
     uint32_t head = words[0]; /* once: it is what a ray waits for most */
     uint32_t child;
 
     if ((head & VXD_SVDAG_HAS_OCCUPIED) == 0) {
-        spot->ref = VXD_SVDAG_EMPTY; /* to a ray */
+        tree_cube->ref = VXD_SVDAG_EMPTY; /* to a ray */
         return;
     }
-    child = vxd_svdag_ray_child(view, spot->ref, words, head,
-                                vxd_svdag_ray_octant(ray, spot->height));
-    nodes[vxd_svdag_ray_node(spot->height, stride)] = spot->ref;
-    spot->ref = child;
-    spot->height--;
+    child = vxd_svdag_ray_child(view, tree_cube->ref, words, head,
+                                vxd_svdag_ray_octant(ray, tree_cube->height));
+    nodes[vxd_svdag_ray_node(tree_cube->height, stride)] = tree_cube->ref;
+    tree_cube->ref = child;
+    tree_cube->height--;
 }
 
-/* Height of the cube around the ray's voxel in which nothing is occupied, of a spot that has
+/* Height of the cube around the ray's voxel in which nothing is occupied, of a cube that has
  * none lower; -1: the voxel is, by *value. */
 VXD_HD int vxd_svdag_ray_visit(const struct vxd_svdag_view *view,
                                const struct vxd_svdag_ray *ray,
-                               const struct vxd_svdag_ray_spot *spot, uint32_t *value)
+                               const struct vxd_svdag_ray_tree_cube *tree_cube,
+                               uint32_t *value)
 {
-    if (vxd_svdag_is_node(spot->ref)) {
-        return vxd_svdag_ray_leaf(view, spot->ref, ray, value);
+    if (vxd_svdag_is_node(tree_cube->ref)) {
+        return vxd_svdag_ray_leaf(view, tree_cube->ref, ray, value);
     }
-    if (vxd_svdag_uniform_state(view, spot->ref) == VXD_SVDAG_OCCUPIED) {
-        *value = vxd_svdag_uniform_value(spot->ref);
+    if (vxd_svdag_uniform_state(view, tree_cube->ref) == VXD_SVDAG_OCCUPIED) {
+        *value = vxd_svdag_uniform_value(tree_cube->ref);
         return -1;
     }
-    return spot->height;
+    return tree_cube->height;
 }
 
-/* The spot of a ray after it left a cube: up no farther than it must. False where it is over. */
+/* The cube of a ray after it left a cube: up no farther than it must. False where it is over. */
 VXD_HD bool vxd_svdag_ray_ascend(const struct vxd_svdag_view *view, uint32_t changed,
-                                 struct vxd_svdag_ray_spot *spot, const uint32_t *nodes,
-                                 int stride)
+                                 struct vxd_svdag_ray_tree_cube *tree_cube,
+                                 const uint32_t *nodes, int stride)
 {
     if (changed == 0 || changed >> view->depth != 0) {
         return false;
     }
-    if (changed >> spot->height != 0) {
-        spot->height = vxd_svdag_ray_bits(changed);
-        spot->ref = nodes[vxd_svdag_ray_node(spot->height, stride)];
+    if (changed >> tree_cube->height != 0) {
+        tree_cube->height = vxd_svdag_ray_bits(changed);
+        tree_cube->ref = nodes[vxd_svdag_ray_node(tree_cube->height, stride)];
     }
     return true;
 }
@@ -495,7 +496,7 @@ VXD_HD void vxd_svdag_ray_cast(const struct vxd_svdag_view *view, uint32_t root,
                                const double *max_range, struct vxd_svdag_hit *hit)
 {
     uint32_t nodes[VXD_SVDAG_RAY_NODES];
-    struct vxd_svdag_ray_spot spot = {root, view->depth};
+    struct vxd_svdag_ray_tree_cube tree_cube = {root, view->depth};
     struct vxd_svdag_ray ray;
     bool is_on = vxd_svdag_ray_begin(view, origin, direction, max_range, &ray, hit);
 
@@ -504,16 +505,16 @@ VXD_HD void vxd_svdag_ray_cast(const struct vxd_svdag_view *view, uint32_t root,
         bool is_sure;
         int height;
 
-        while (vxd_svdag_ray_can_descend(&spot)) {
-            vxd_svdag_ray_descend(view, &ray, &spot, nodes, 1);
+        while (vxd_svdag_ray_can_descend(&tree_cube)) {
+            vxd_svdag_ray_descend(view, &ray, &tree_cube, nodes, 1);
         }
-        height = vxd_svdag_ray_visit(view, &ray, &spot, &value);
+        height = vxd_svdag_ray_visit(view, &ray, &tree_cube, &value);
         if (height < 0) {
             vxd_svdag_ray_report(&ray, value, hit);
             return;
         }
         is_on = vxd_svdag_ray_ascend(view, vxd_svdag_ray_leave(&ray, height, &is_sure),
-                                     &spot, nodes, 1);
+                                     &tree_cube, nodes, 1);
         if (!is_sure) {
             vxd_svdag_ray_settle(&ray, height, view->depth);
         }

@@ -14,23 +14,23 @@ struct region_subtrees {
     uint64_t counts[VXD_SVDAG_MAX_SUBTREES][2];
 };
 
-static struct vxd_svdag_spot whole(const struct vxd_svdag_regions_call *call)
+static struct vxd_svdag_position whole(const struct vxd_svdag_regions_call *call)
 {
-    struct vxd_svdag_spot spot = {call->root, 0, 0, 0, call->view.depth};
+    struct vxd_svdag_position tree_cube = {call->root, 0, 0, 0, call->view.depth};
 
-    return spot;
+    return tree_cube;
 }
 
 static void overlap_piece(void *context, size_t begin, size_t end)
 {
     const struct vxd_svdag_regions_call *call = context;
-    struct vxd_svdag_spot spot = whole(call);
+    struct vxd_svdag_position tree_cube = whole(call);
 
     for (size_t i = begin; i < end; i++) {
         struct vxd_svdag_area area =
             vxd_svdag_area_of(call->regions + i, call->view.depth);
 
-        call->states[i] = (uint8_t)vxd_svdag_area_states(&call->view, &spot, &area);
+        call->states[i] = (uint8_t)vxd_svdag_area_states(&call->view, &tree_cube, &area);
     }
 }
 
@@ -54,7 +54,7 @@ enum vxd_status vxd_svdag_overlap_cpu(struct vxd_queue *queue,
 static void count_piece(void *context, size_t begin, size_t end)
 {
     const struct vxd_svdag_regions_call *call = context;
-    struct vxd_svdag_spot spot = whole(call);
+    struct vxd_svdag_position tree_cube = whole(call);
 
     for (size_t i = begin; i < end; i++) {
         struct vxd_svdag_area area =
@@ -62,8 +62,8 @@ static void count_piece(void *context, size_t begin, size_t end)
 
         call->counts[2 * i] = 0;
         call->counts[2 * i + 1] = 0;
-        vxd_svdag_area_count(&call->view, &spot, &area, vxd_svdag_all_states(&call->view),
-                             call->counts + 2 * i);
+        vxd_svdag_area_count(&call->view, &tree_cube, &area,
+                             vxd_svdag_all_states(&call->view), call->counts + 2 * i);
     }
 }
 
@@ -72,12 +72,12 @@ static void count_subtree(void *context, size_t begin, size_t end)
     struct region_subtrees *region = context;
 
     for (size_t i = begin; i < end; i++) {
-        struct vxd_svdag_spot spot = vxd_svdag_subtree(
+        struct vxd_svdag_position tree_cube = vxd_svdag_subtree(
             &region->call->view, region->call->root, &region->subtrees, (uint32_t)i);
 
         region->counts[i][0] = 0;
         region->counts[i][1] = 0;
-        vxd_svdag_area_count(&region->call->view, &spot, &region->area,
+        vxd_svdag_area_count(&region->call->view, &tree_cube, &region->area,
                              vxd_svdag_all_states(&region->call->view),
                              region->counts[i]);
     }

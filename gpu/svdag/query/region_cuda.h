@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* CUDA backend of overlaps and counts: a warp a region. Of a small region the threads
  * look at all leaves of its box, and each descends to its own; of others the warp
- * traverses the tree from the top, 32 spots a round (tree_walk_cuda.h). Few regions are
- * counted by lists: a block makes the list of a region, of up to 16384 spots, and then
+ * traverses the tree from the top, 32 cubes a round (tree_walk_cuda.h). Few regions are
+ * counted by lists: a block makes the list of a region, of up to 16384 cubes, and then
  * every warp of the device counts some of them. Sums are of integers, so their order does
  * not matter. An overlap ends with the round in which all states were seen, and is not
  * split.
@@ -13,7 +13,7 @@
 
 #include "gpu/svdag/query/tree_walk_cuda.h"
 
-/* Spots of lists are no lower than this, so that a spot is worth the descent to it. */
+/* Cubes of lists are no lower than this, so that a cube is worth the descent to it. */
 #define VXD_SVDAG_REGION_LEAST_HEIGHT 5
 
 /* Leaves of a small region's box, at most. */
@@ -44,15 +44,16 @@ vxd_svdag_leaf_box_of(const struct vxd_svdag_area *area)
     return box;
 }
 
-/* Leaf i of a box below a spot that holds all of it. */
-static __device__ __forceinline__ struct vxd_svdag_spot
-vxd_svdag_box_leaf(const struct vxd_svdag_view *view, const struct vxd_svdag_spot *top,
+/* Leaf i of a box below a cube that holds all of it. */
+static __device__ __forceinline__ struct vxd_svdag_position
+vxd_svdag_box_leaf(const struct vxd_svdag_view *view,
+                   const struct vxd_svdag_position *top,
                    const struct vxd_svdag_leaf_box *box, uint32_t i)
 {
     uint32_t row = i / box->n[2];
     uint32_t plane = row / box->n[1];
     int height = top->height;
-    struct vxd_svdag_spot leaf;
+    struct vxd_svdag_position leaf;
 
     leaf.x = (box->low[0] + plane) << VXD_SVDAG_LEAF_HEIGHT;
     leaf.y = (box->low[1] + row - plane * box->n[1]) << VXD_SVDAG_LEAF_HEIGHT;
@@ -62,13 +63,13 @@ vxd_svdag_box_leaf(const struct vxd_svdag_view *view, const struct vxd_svdag_spo
     return leaf;
 }
 
-/* Visits the spots of a region, until the answer is known. */
+/* Visits the cubes of a region, until the answer is known. */
 template <typename VISITOR>
 static __device__ __forceinline__ void
 vxd_svdag_run_region(const struct vxd_svdag_regions_call *call,
                      struct vxd_svdag_walk *walk, VISITOR *visitor)
 {
-    struct vxd_svdag_spot top;
+    struct vxd_svdag_position top;
     struct vxd_svdag_leaf_box box;
 
     if (vxd_svdag_area_is_empty(&visitor->area)) {
@@ -83,7 +84,7 @@ vxd_svdag_run_region(const struct vxd_svdag_regions_call *call,
     }
     for (uint32_t first = 0; first < box.n_all && !visitor->is_over(); first += 32) {
         if (first + threadIdx.x % 32 < box.n_all) {
-            struct vxd_svdag_spot leaf =
+            struct vxd_svdag_position leaf =
                 vxd_svdag_box_leaf(&call->view, &top, &box, first + threadIdx.x % 32);
             uint32_t child_mask; /* leaves have none */
 
@@ -101,10 +102,11 @@ template <bool IS_SPLIT> struct vxd_svdag_states_visitor {
     unsigned seen; /* by this thread */
     unsigned all;  /* states that can occur */
 
-    __device__ void visit(const struct vxd_svdag_spot *spot, uint32_t *child_mask)
+    __device__ void visit(const struct vxd_svdag_position *tree_cube,
+                          uint32_t *child_mask)
     {
         /* What is empty is UNKNOWN, so every octant counts. */
-        if (vxd_svdag_area_states_spot(view, &area, spot, &seen)) {
+        if (vxd_svdag_area_states_tree_cube(view, &area, tree_cube, &seen)) {
             *child_mask = 0xff;
         }
     }
@@ -165,11 +167,12 @@ template <bool IS_SPLIT> struct vxd_svdag_count_visitor {
     struct vxd_svdag_area area;
     uint64_t counts[2]; /* by this thread */
 
-    __device__ void visit(const struct vxd_svdag_spot *spot, uint32_t *child_mask)
+    __device__ void visit(const struct vxd_svdag_position *tree_cube,
+                          uint32_t *child_mask)
     {
-        if (vxd_svdag_area_count_spot(view, &area, spot, vxd_svdag_all_states(view),
-                                      counts)) {
-            *child_mask = vxd_svdag_child_mask(view, spot->ref);
+        if (vxd_svdag_area_count_tree_cube(view, &area, tree_cube,
+                                           vxd_svdag_all_states(view), counts)) {
+            *child_mask = vxd_svdag_child_mask(view, tree_cube->ref);
         }
     }
 
@@ -179,14 +182,14 @@ template <bool IS_SPLIT> struct vxd_svdag_count_visitor {
     }
 };
 
-/* Which spots may have something in a region. */
+/* Which cubes may have something in a region. */
 struct vxd_svdag_region_filter {
     const struct vxd_svdag_area *area;
 
-    __device__ bool may(const struct vxd_svdag_spot *spot) const
+    __device__ bool may(const struct vxd_svdag_position *tree_cube) const
     {
-        return spot->ref != VXD_SVDAG_EMPTY &&
-               vxd_svdag_area_relation(area, spot) != VXD_SVDAG_OUTSIDE;
+        return tree_cube->ref != VXD_SVDAG_EMPTY &&
+               vxd_svdag_area_relation(area, tree_cube) != VXD_SVDAG_OUTSIDE;
     }
 };
 
@@ -219,29 +222,31 @@ static __global__ void __launch_bounds__(VXD_SVDAG_WALK_THREADS)
 
 /* A block a region: makes its list, and sets its counts to 0. */
 template <bool IS_SPLIT>
-static __global__ void __launch_bounds__(VXD_SVDAG_SPOTS_THREADS)
-    region_spots_kernel(const __grid_constant__ struct vxd_svdag_regions_call call)
+static __global__ void __launch_bounds__(VXD_SVDAG_TREE_CUBES_THREADS)
+    region_tree_cubes_kernel(const __grid_constant__ struct vxd_svdag_regions_call call)
 {
     struct vxd_svdag_area area =
         vxd_svdag_area_of(call.regions + blockIdx.x, call.view.depth);
-    struct vxd_svdag_spots spots = vxd_svdag_spots_at(call.scratch, blockIdx.x);
+    struct vxd_svdag_tree_cubes tree_cubes =
+        vxd_svdag_tree_cubes_at(call.scratch, blockIdx.x);
     struct vxd_svdag_region_filter filter = {&area};
 
     if (threadIdx.x < 2) {
         call.counts[2 * (size_t)blockIdx.x + threadIdx.x] = 0;
     }
-    vxd_svdag_spots_make(&call.view, call.root, &area, VXD_SVDAG_REGION_LEAST_HEIGHT,
-                         &filter, &spots);
+    vxd_svdag_tree_cubes_make(&call.view, call.root, &area, VXD_SVDAG_REGION_LEAST_HEIGHT,
+                              &filter, &tree_cubes);
 }
 
 /* Row y of the grid is region y; its warps share the list. */
 template <bool IS_SPLIT>
 static __global__ void __launch_bounds__(VXD_SVDAG_WALK_THREADS)
-    count_spots_kernel(const __grid_constant__ struct vxd_svdag_regions_call call)
+    count_tree_cubes_kernel(const __grid_constant__ struct vxd_svdag_regions_call call)
 {
     __shared__ struct vxd_svdag_walk walks[VXD_SVDAG_WALK_WARPS];
     uint32_t warp = threadIdx.x / 32;
-    struct vxd_svdag_spots spots = vxd_svdag_spots_at(call.scratch, blockIdx.y);
+    struct vxd_svdag_tree_cubes tree_cubes =
+        vxd_svdag_tree_cubes_at(call.scratch, blockIdx.y);
     vxd_svdag_count_visitor<IS_SPLIT> visitor;
     uint64_t sums[2];
 
@@ -249,11 +254,12 @@ static __global__ void __launch_bounds__(VXD_SVDAG_WALK_THREADS)
     visitor.area = vxd_svdag_area_of(call.regions + blockIdx.y, call.view.depth);
     visitor.counts[0] = 0;
     visitor.counts[1] = 0;
-    for (uint32_t i = blockIdx.x * VXD_SVDAG_WALK_WARPS + warp; i < spots.head[0];
+    for (uint32_t i = blockIdx.x * VXD_SVDAG_WALK_WARPS + warp; i < tree_cubes.head[0];
          i += gridDim.x * VXD_SVDAG_WALK_WARPS) {
-        struct vxd_svdag_spot spot = vxd_svdag_spots_get(&spots, (int)spots.head[1], i);
+        struct vxd_svdag_position tree_cube =
+            vxd_svdag_tree_cubes_get(&tree_cubes, (int)tree_cubes.head[1], i);
 
-        vxd_svdag_walk_run(&call.view, &walks[warp], &spot, &visitor);
+        vxd_svdag_walk_run(&call.view, &walks[warp], &tree_cube, &visitor);
     }
     for (int k = 0; k < 2; k++) {
         sums[k] = vxd_svdag_warp_sum(visitor.counts[k]);
@@ -286,12 +292,12 @@ static enum vxd_status vxd_svdag_count_launch(struct vxd_queue *queue,
         unsigned n_each =
             (unsigned)queue->context->info.n_multiprocessors * 8 / n_regions + 1;
 
-        region_spots_kernel<IS_SPLIT>
-            <<<n_regions, VXD_SVDAG_SPOTS_THREADS, 0, stream>>>(*call);
-        VXD_TRY(vxd_cuda_launched(queue->context, "region_spots_kernel", err));
-        count_spots_kernel<IS_SPLIT>
+        region_tree_cubes_kernel<IS_SPLIT>
+            <<<n_regions, VXD_SVDAG_TREE_CUBES_THREADS, 0, stream>>>(*call);
+        VXD_TRY(vxd_cuda_launched(queue->context, "region_tree_cubes_kernel", err));
+        count_tree_cubes_kernel<IS_SPLIT>
             <<<dim3(n_each, n_regions), VXD_SVDAG_WALK_THREADS, 0, stream>>>(*call);
-        VXD_TRY(vxd_cuda_launched(queue->context, "count_spots_kernel", err));
+        VXD_TRY(vxd_cuda_launched(queue->context, "count_tree_cubes_kernel", err));
     }
 out:
     return status;

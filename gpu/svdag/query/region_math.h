@@ -107,11 +107,13 @@ VXD_HD int64_t vxd_svdag_nearest_centre(int64_t units, int64_t low, int64_t last
 }
 
 /* Exact: not OUTSIDE has a voxel of the area, and INSIDE nothing else. */
-VXD_HD enum vxd_svdag_relation vxd_svdag_area_relation(const struct vxd_svdag_area *area,
-                                                       const struct vxd_svdag_spot *spot)
+VXD_HD enum vxd_svdag_relation
+vxd_svdag_area_relation(const struct vxd_svdag_area *area,
+                        const struct vxd_svdag_position *tree_cube)
 {
-    int32_t corner[3] = {(int32_t)spot->x, (int32_t)spot->y, (int32_t)spot->z};
-    int32_t side = (int32_t)1 << spot->height;
+    int32_t corner[3] = {(int32_t)tree_cube->x, (int32_t)tree_cube->y,
+                         (int32_t)tree_cube->z};
+    int32_t side = (int32_t)1 << tree_cube->height;
     uint64_t nearest = 0;
     uint64_t farthest = 0;
     bool is_inside = true;
@@ -144,10 +146,11 @@ VXD_HD enum vxd_svdag_relation vxd_svdag_area_relation(const struct vxd_svdag_ar
 
 /* Voxels of the area in a leaf, which lies so to it. */
 VXD_HD uint64_t vxd_svdag_area_mask(const struct vxd_svdag_area *area,
-                                    const struct vxd_svdag_spot *spot,
+                                    const struct vxd_svdag_position *tree_cube,
                                     enum vxd_svdag_relation relation)
 {
-    int32_t corner[3] = {(int32_t)spot->x, (int32_t)spot->y, (int32_t)spot->z};
+    int32_t corner[3] = {(int32_t)tree_cube->x, (int32_t)tree_cube->y,
+                         (int32_t)tree_cube->z};
     uint64_t mask = ~(uint64_t)0;
     uint64_t squares[3][4];
 
@@ -174,14 +177,15 @@ VXD_HD uint64_t vxd_svdag_area_mask(const struct vxd_svdag_area *area,
 
 /* Voxels of a box in a cube that lies not outside it. */
 VXD_HD uint64_t vxd_svdag_area_volume(const struct vxd_svdag_area *area,
-                                      const struct vxd_svdag_spot *spot)
+                                      const struct vxd_svdag_position *tree_cube)
 {
-    int32_t corner[3] = {(int32_t)spot->x, (int32_t)spot->y, (int32_t)spot->z};
+    int32_t corner[3] = {(int32_t)tree_cube->x, (int32_t)tree_cube->y,
+                         (int32_t)tree_cube->z};
     uint64_t volume = 1;
 
     for (int axis = 0; axis < 3; axis++) {
         int64_t low = corner[axis];
-        int64_t high = low + ((int64_t)1 << spot->height);
+        int64_t high = low + ((int64_t)1 << tree_cube->height);
 
         volume *= (uint64_t)(vxd_svdag_clamp(high, area->low[axis], area->high[axis]) -
                              vxd_svdag_clamp(low, area->low[axis], area->high[axis]));
@@ -197,15 +201,16 @@ VXD_HD bool vxd_svdag_is_full_inner(const uint32_t *words, int height)
 
 /* States that may occur below an inner node, and those that surely do. */
 VXD_HD void vxd_svdag_inner_states(const struct vxd_svdag_view *view,
-                                   const struct vxd_svdag_spot *spot, unsigned *maybe,
-                                   unsigned *sure)
+                                   const struct vxd_svdag_position *tree_cube,
+                                   unsigned *maybe, unsigned *sure)
 {
-    const uint32_t *words = vxd_svdag_words(view, spot->ref);
+    const uint32_t *words = vxd_svdag_words(view, tree_cube->ref);
 
-    *sure = vxd_svdag_spot_states(view, spot) |
+    *sure = vxd_svdag_position_states(view, tree_cube) |
             vxd_svdag_state_if((words[0] & 0xffu) != 0xffu, VXD_SVDAG_UNKNOWN);
-    *maybe = *sure | vxd_svdag_state_if(!vxd_svdag_is_full_inner(words, spot->height),
-                                        VXD_SVDAG_UNKNOWN);
+    *maybe =
+        *sure | vxd_svdag_state_if(!vxd_svdag_is_full_inner(words, tree_cube->height),
+                                   VXD_SVDAG_UNKNOWN);
 }
 
 /* Every state that a voxel of the scene can have. */
@@ -215,41 +220,42 @@ VXD_HD unsigned vxd_svdag_all_states(const struct vxd_svdag_view *view)
            vxd_svdag_state_if(view->free_value >= 0, VXD_SVDAG_FREE);
 }
 
-/* Adds to *seen the states of the area's voxels in a spot, as far as the spot itself decides it.
+/* Adds to *seen the states of the area's voxels in a cube, as far as the cube itself decides it.
  * True: what is below may add to them. */
-VXD_HD bool vxd_svdag_area_states_spot(const struct vxd_svdag_view *view,
-                                       const struct vxd_svdag_area *area,
-                                       const struct vxd_svdag_spot *spot, unsigned *seen)
+VXD_HD bool vxd_svdag_area_states_tree_cube(const struct vxd_svdag_view *view,
+                                            const struct vxd_svdag_area *area,
+                                            const struct vxd_svdag_position *tree_cube,
+                                            unsigned *seen)
 {
-    enum vxd_svdag_relation relation = vxd_svdag_area_relation(area, spot);
+    enum vxd_svdag_relation relation = vxd_svdag_area_relation(area, tree_cube);
     unsigned maybe = 0;
     unsigned sure = 0;
 
     if (relation == VXD_SVDAG_OUTSIDE) {
         return false;
     }
-    if (!vxd_svdag_is_node(spot->ref)) {
-        sure = vxd_svdag_uniform_state(view, spot->ref);
-    } else if (spot->height == VXD_SVDAG_LEAF_HEIGHT) {
-        uint64_t mask = vxd_svdag_area_mask(area, spot, relation);
+    if (!vxd_svdag_is_node(tree_cube->ref)) {
+        sure = vxd_svdag_uniform_state(view, tree_cube->ref);
+    } else if (tree_cube->height == VXD_SVDAG_LEAF_HEIGHT) {
+        uint64_t mask = vxd_svdag_area_mask(area, tree_cube, relation);
         uint64_t occupied;
         uint64_t free;
 
-        vxd_svdag_spot_masks(view, spot->ref, &occupied, &free);
+        vxd_svdag_tree_cube_masks(view, tree_cube->ref, &occupied, &free);
         sure = vxd_svdag_state_if((mask & occupied) != 0, VXD_SVDAG_OCCUPIED) |
                vxd_svdag_state_if((mask & free) != 0, VXD_SVDAG_FREE) |
                vxd_svdag_state_if((mask & ~occupied & ~free) != 0, VXD_SVDAG_UNKNOWN);
     } else {
-        vxd_svdag_inner_states(view, spot, &maybe, &sure);
+        vxd_svdag_inner_states(view, tree_cube, &maybe, &sure);
         sure = relation == VXD_SVDAG_INSIDE ? sure : 0;
     }
     *seen |= sure;
     return (maybe & ~*seen) != 0;
 }
 
-/* States of the area's voxels below a spot: a set of enum vxd_svdag_state. */
+/* States of the area's voxels below a cube: a set of enum vxd_svdag_state. */
 VXD_HD unsigned vxd_svdag_area_states(const struct vxd_svdag_view *view,
-                                      const struct vxd_svdag_spot *from,
+                                      const struct vxd_svdag_position *from,
                                       const struct vxd_svdag_area *area)
 {
     unsigned all = vxd_svdag_all_states(view);
@@ -259,7 +265,7 @@ VXD_HD unsigned vxd_svdag_area_states(const struct vxd_svdag_view *view,
 
     vxd_svdag_cursor_begin(&cursor, from);
     while (is_more && seen != all) {
-        if (vxd_svdag_area_states_spot(view, area, &cursor.spot, &seen)) {
+        if (vxd_svdag_area_states_tree_cube(view, area, &cursor.tree_cube, &seen)) {
             vxd_svdag_cursor_down(view, &cursor);
         } else {
             is_more = vxd_svdag_cursor_next(view, &cursor);
@@ -268,52 +274,52 @@ VXD_HD unsigned vxd_svdag_area_states(const struct vxd_svdag_view *view,
     return seen;
 }
 
-/* Adds the area's voxels in a spot: counts[0] those occupied, counts[1] those FREE; those that
+/* Adds the area's voxels in a cube: counts[0] those occupied, counts[1] those FREE; those that
  * are not wanted (a set of states) maybe, too. True: only its children decide, and nothing was
  * added. */
-VXD_HD bool vxd_svdag_area_count_spot(const struct vxd_svdag_view *view,
-                                      const struct vxd_svdag_area *area,
-                                      const struct vxd_svdag_spot *spot, unsigned queried,
-                                      uint64_t counts[2])
+VXD_HD bool vxd_svdag_area_count_tree_cube(const struct vxd_svdag_view *view,
+                                           const struct vxd_svdag_area *area,
+                                           const struct vxd_svdag_position *tree_cube,
+                                           unsigned queried, uint64_t counts[2])
 {
-    enum vxd_svdag_relation relation = spot->ref == VXD_SVDAG_EMPTY
+    enum vxd_svdag_relation relation = tree_cube->ref == VXD_SVDAG_EMPTY
                                            ? VXD_SVDAG_OUTSIDE
-                                           : vxd_svdag_area_relation(area, spot);
+                                           : vxd_svdag_area_relation(area, tree_cube);
 
     if (relation == VXD_SVDAG_OUTSIDE) {
         return false;
     }
-    if (spot->height == VXD_SVDAG_LEAF_HEIGHT) {
-        uint64_t mask = vxd_svdag_area_mask(area, spot, relation);
+    if (tree_cube->height == VXD_SVDAG_LEAF_HEIGHT) {
+        uint64_t mask = vxd_svdag_area_mask(area, tree_cube, relation);
         uint64_t occupied;
         uint64_t free;
 
-        vxd_svdag_spot_masks(view, spot->ref, &occupied, &free);
+        vxd_svdag_tree_cube_masks(view, tree_cube->ref, &occupied, &free);
         counts[0] += (uint64_t)vxd_svdag_popc(mask & occupied);
         counts[1] += (uint64_t)vxd_svdag_popc(mask & free);
         return false;
     }
-    if (!vxd_svdag_is_node(spot->ref) &&
+    if (!vxd_svdag_is_node(tree_cube->ref) &&
         (relation == VXD_SVDAG_INSIDE || !area->is_ball)) {
-        uint64_t volume = vxd_svdag_area_volume(area, spot);
-        bool is_free = vxd_svdag_uniform_state(view, spot->ref) == VXD_SVDAG_FREE;
+        uint64_t volume = vxd_svdag_area_volume(area, tree_cube);
+        bool is_free = vxd_svdag_uniform_state(view, tree_cube->ref) == VXD_SVDAG_FREE;
 
         counts[0] += is_free ? 0 : volume;
         counts[1] += is_free ? volume : 0;
         return false;
     }
-    queried &= vxd_svdag_spot_states(view, spot);
-    if (vxd_svdag_is_node(spot->ref) && relation == VXD_SVDAG_INSIDE &&
-        spot->height <= VXD_SVDAG_COUNT_HEIGHT && (queried & VXD_SVDAG_FREE) == 0) {
-        counts[0] += vxd_svdag_words(view, spot->ref)[0] >> 10;
+    queried &= vxd_svdag_position_states(view, tree_cube);
+    if (vxd_svdag_is_node(tree_cube->ref) && relation == VXD_SVDAG_INSIDE &&
+        tree_cube->height <= VXD_SVDAG_COUNT_HEIGHT && (queried & VXD_SVDAG_FREE) == 0) {
+        counts[0] += vxd_svdag_words(view, tree_cube->ref)[0] >> 10;
         return false;
     }
     return queried != 0;
 }
 
-/* Adds the area's voxels below a spot, likewise. */
+/* Adds the area's voxels below a cube, likewise. */
 VXD_HD void vxd_svdag_area_count(const struct vxd_svdag_view *view,
-                                 const struct vxd_svdag_spot *from,
+                                 const struct vxd_svdag_position *from,
                                  const struct vxd_svdag_area *area, unsigned queried,
                                  uint64_t counts[2])
 {
@@ -322,7 +328,8 @@ VXD_HD void vxd_svdag_area_count(const struct vxd_svdag_view *view,
 
     vxd_svdag_cursor_begin(&cursor, from);
     while (is_more) {
-        if (vxd_svdag_area_count_spot(view, area, &cursor.spot, queried, counts)) {
+        if (vxd_svdag_area_count_tree_cube(view, area, &cursor.tree_cube, queried,
+                                           counts)) {
             vxd_svdag_cursor_down(view, &cursor);
         } else {
             is_more = vxd_svdag_cursor_next(view, &cursor);

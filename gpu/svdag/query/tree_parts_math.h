@@ -51,12 +51,11 @@ VXD_HD uint32_t vxd_svdag_subtrees_n(const struct vxd_svdag_subtrees *subtrees)
 }
 
 /* Part i of a root's tree. */
-VXD_HD struct vxd_svdag_spot vxd_svdag_subtree(const struct vxd_svdag_view *view,
-                                               uint32_t root,
-                                               const struct vxd_svdag_subtrees *subtrees,
-                                               uint32_t i)
+VXD_HD struct vxd_svdag_position
+vxd_svdag_subtree(const struct vxd_svdag_view *view, uint32_t root,
+                  const struct vxd_svdag_subtrees *subtrees, uint32_t i)
 {
-    return vxd_svdag_spot_at(
+    return vxd_svdag_position_at(
         view, root, subtrees->x | (uint32_t)vxd_gather3(i >> 2) << subtrees->height,
         subtrees->y | (uint32_t)vxd_gather3(i >> 1) << subtrees->height,
         subtrees->z | (uint32_t)vxd_gather3(i) << subtrees->height, subtrees->height);

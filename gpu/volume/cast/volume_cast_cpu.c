@@ -17,7 +17,7 @@ static void lower(uint32_t *word, uint32_t bits)
     }
 }
 
-static void raise(uint32_t *word, uint32_t bits)
+static void store_max(uint32_t *word, uint32_t bits)
 {
     uint32_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
 
@@ -42,7 +42,8 @@ static void range_piece(void *args, size_t begin, size_t end)
         for (int y = box.first_y; y <= box.last_y; y++) {
             for (int x = box.first_x; x <= box.last_x; x++) {
                 lower(&call->range_min[y * call->tiles_x + x], vxd_float_bits(box.z_min));
-                raise(&call->range_max[y * call->tiles_x + x], vxd_float_bits(box.z_max));
+                store_max(&call->range_max[y * call->tiles_x + x],
+                          vxd_float_bits(box.z_max));
             }
         }
     }

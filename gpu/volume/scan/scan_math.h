@@ -298,7 +298,7 @@ VXD_HD enum vxd_lidar_kind vxd_lidar_aim(const struct vxd_lidar_form *form, uint
                    (double)form->points[3 * (size_t)i + 2]};
     double sensor[3];
     double hit[3];
-    double way[3];
+    double beam[3];
     double own; /* range as it was measured */
     double range;
     bool is_beyond;
@@ -314,21 +314,21 @@ VXD_HD enum vxd_lidar_kind vxd_lidar_aim(const struct vxd_lidar_form *form, uint
     vxd_lidar_place(form, i, p, sensor, hit);
     for (int axis = 0; axis < 3; axis++) {
         sensor[axis] = form->is_image != 0 ? form->image_at[axis] : sensor[axis];
-        way[axis] = vxd_addd(hit[axis], -sensor[axis]);
+        beam[axis] = vxd_addd(hit[axis], -sensor[axis]);
     }
-    range = vxd_lidar_sqrt(vxd_lidar_dot(way, way));
+    range = vxd_lidar_sqrt(vxd_lidar_dot(beam, beam));
     if (!(range > 0)) {
         return VXD_LIDAR_DROPPED;
     }
     is_beyond = own > (double)form->range_max;
     for (int axis = 0; axis < 3; axis++) {
-        way[axis] = vxd_lidar_div(way[axis], range);
-        ray->direction[axis] = (float)way[axis];
+        beam[axis] = vxd_lidar_div(beam[axis], range);
+        ray->direction[axis] = (float)beam[axis];
     }
     if (is_beyond) {
         range = (double)form->range_max;
         for (int axis = 0; axis < 3; axis++) {
-            hit[axis] = vxd_addd(sensor[axis], vxd_muld(range, way[axis]));
+            hit[axis] = vxd_addd(sensor[axis], vxd_muld(range, beam[axis]));
         }
     }
     if (!vxd_lidar_voxel_of(form, hit, ray->voxel, ray->at)) {
@@ -338,7 +338,7 @@ VXD_HD enum vxd_lidar_kind vxd_lidar_aim(const struct vxd_lidar_form *form, uint
     if (form->is_image != 0) {
         double seen[3];
 
-        vxd_lidar_turn(form->to_image, way, seen);
+        vxd_lidar_turn(form->to_image, beam, seen);
         *pixel = vxd_lidar_pixel(form, seen);
         if (*pixel < 0) {
             return VXD_LIDAR_DROPPED;
@@ -405,9 +405,9 @@ VXD_HD float vxd_lidar_distance(const struct vxd_lidar_form *form,
     float d;
 
     for (int axis = 0; axis < 3; axis++) {
-        float way = vxd_subf(ray->at[axis], vxd_addf((float)cell[axis], 0.5f));
+        float offset = vxd_subf(ray->at[axis], vxd_addf((float)cell[axis], 0.5f));
 
-        sum = vxd_addf(sum, vxd_mulf(way, ray->direction[axis]));
+        sum = vxd_addf(sum, vxd_mulf(offset, ray->direction[axis]));
     }
     d = vxd_divf(vxd_mulf(sum, (float)form->voxel_size), form->truncation);
     return d < 1.0f ? d : 1.0f;
@@ -503,8 +503,8 @@ VXD_HD bool vxd_lidar_free_start(const struct vxd_lidar_form *form,
         double hit =
             vxd_lidar_div(vxd_addd((double)ray->voxel[axis], (double)ray->at[axis]),
                           (double)form->edge);
-        double way = vxd_lidar_div((double)ray->direction[axis], block);
-        double sensor = vxd_addd(hit, -vxd_muld(way, (double)ray->range));
+        double slope = vxd_lidar_div((double)ray->direction[axis], block);
+        double sensor = vxd_addd(hit, -vxd_muld(slope, (double)ray->range));
         double whole;
 
         if (!(sensor > -VXD_BLOCK_LIMIT && sensor < VXD_BLOCK_LIMIT)) {
@@ -514,7 +514,7 @@ VXD_HD bool vxd_lidar_free_start(const struct vxd_lidar_form *form,
         whole = whole > sensor ? whole - 1 : whole;
         out->base[axis] = (int32_t)whole;
         out->from[axis] = (float)vxd_addd(sensor, -whole);
-        out->length[axis] = (float)vxd_muld(way, (double)end);
+        out->length[axis] = (float)vxd_muld(slope, (double)end);
         to[axis] = vxd_addf(out->from[axis], out->length[axis]);
         from_cell[axis] = vxd_frame_floor(out->from[axis]);
         to_cell[axis] = vxd_frame_floor(to[axis]);
@@ -640,16 +640,16 @@ vxd_lidar_observe(const struct vxd_lidar_form *form, const struct vxd_lidar_ray 
 /* Whether a block's centre is within the reach of free space. */
 VXD_HD bool vxd_lidar_reaches(const struct vxd_lidar_form *form, const int32_t key[3])
 {
-    double way[3];
+    double offset[3];
     double reach = (double)form->carve;
 
     for (int axis = 0; axis < 3; axis++) {
         double centre =
             vxd_muld(((double)key[axis] + 0.5) * form->edge, form->voxel_size);
 
-        way[axis] = vxd_addd(centre, -form->image_at[axis]);
+        offset[axis] = vxd_addd(centre, -form->image_at[axis]);
     }
-    return vxd_lidar_dot(way, way) <= vxd_muld(reach, reach);
+    return vxd_lidar_dot(offset, offset) <= vxd_muld(reach, reach);
 }
 
 #endif

@@ -323,7 +323,7 @@ static uint64_t four_bytes(const uint8_t *from)
            from[3];
 }
 
-static uint64_t eight_bytes(const uint8_t *from)
+static uint64_t load_8_bytes(const uint8_t *from)
 {
     return four_bytes(from) << 32 | four_bytes(from + 4);
 }
@@ -348,7 +348,7 @@ static size_t get_most(struct bits *bits, const uint64_t *entries, uint8_t *plan
 
     while (n - i >= MOST_AT_ONCE + sizeof left.word &&
            left.n_coded - left.at >= sizeof left.word) {
-        left.word |= eight_bytes(left.from + left.at) >> left.n_bits;
+        left.word |= load_8_bytes(left.from + left.at) >> left.n_bits;
         left.at += (size_t)(63 - left.n_bits) / 8;
         left.n_bits |= 56; /* whole bytes were added */
         for (int k = 0; k < LOOKUPS_AT_ONCE; k++) {

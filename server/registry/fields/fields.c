@@ -101,7 +101,8 @@ struct vxd_field *vxd_fields_get(struct vxd_kept_field *kept)
 /* --- boxes ----------------------------------------------------------------------------- */
 
 /* Whether a field is of the scene and kind that are wanted, of any box. */
-static bool is_kin(const struct vxd_kept_field *kept, const struct vxd_field_want *want)
+static bool has_same_source(const struct vxd_kept_field *kept,
+                            const struct vxd_field_want *want)
 {
     const struct vxd_field_spec *spec = vxd_field_get_spec(kept->field);
 
@@ -243,14 +244,14 @@ static enum vxd_status claim_new(struct vxd_fields *fields, struct vxd_queue *qu
     for (struct vxd_kept_field *k = fields->first; k != NULL; k = k->next) {
         struct vxd_field_spec joined = spec;
 
-        if (is_kin(k, want) && is_idle(k)) {
+        if (has_same_source(k, want) && is_idle(k)) {
             join_box(&joined, vxd_field_get_spec(k->field));
             spec = is_possible(fields, &joined) ? joined : spec;
         }
     }
     for (struct vxd_kept_field *k = fields->first, *next; k != NULL; k = next) {
         next = k->next;
-        if (is_kin(k, want) && is_idle(k) &&
+        if (has_same_source(k, want) && is_idle(k) &&
             covers(&spec, vxd_field_get_spec(k->field))) {
             free_kept(fields, queue, k);
         }
@@ -286,7 +287,8 @@ static struct vxd_kept_field *find_covering(const struct vxd_fields *fields,
     struct vxd_kept_field *idle = NULL;
 
     for (struct vxd_kept_field *k = fields->first; k != NULL; k = k->next) {
-        if (!is_kin(k, want) || !covers(vxd_field_get_spec(k->field), &want->spec)) {
+        if (!has_same_source(k, want) ||
+            !covers(vxd_field_get_spec(k->field), &want->spec)) {
             continue;
         }
         if (k->is_whole && k->version == want->version) {

@@ -289,8 +289,8 @@ void vxd_scene_family_join(struct vxd_scene_family *family, struct vxd_scene *sc
 
 static void end_collection(struct vxd_scene_family *family, struct vxd_queue *queue)
 {
-    vxd_svdag_collect_end(queue, family->transfer);
-    family->transfer = NULL;
+    vxd_svdag_collect_end(queue, family->collection);
+    family->collection = NULL;
     vxd_scene_store_drop(family->scenes, family->fresh, queue);
     family->fresh = NULL;
     set_due(family, false);
@@ -338,7 +338,7 @@ void vxd_scene_family_leave(struct vxd_scene *scene, struct vxd_queue *queue)
 /* --- collection ------------------------------------------------------------------------- */
 
 struct adding {
-    struct vxd_svdag_collection *transfer;
+    struct vxd_svdag_collection *collection;
     struct vxd_err *err;
     enum vxd_status status;
 };
@@ -348,7 +348,7 @@ static uint32_t add_root(void *argument, uint32_t root)
     struct adding *adding = argument;
 
     if (adding->status == VXD_OK) {
-        adding->status = vxd_svdag_collect_add(adding->transfer, root, adding->err);
+        adding->status = vxd_svdag_collect_add(adding->collection, root, adding->err);
     }
     return root;
 }
@@ -378,8 +378,8 @@ static enum vxd_status begin(struct vxd_scene_family *family, struct vxd_queue *
     /* The new store may be as large as the old one, which is freed afterwards. */
     VXD_TRY(new_store(family, queue, spec, family->store->n_bytes, &family->fresh, err));
     VXD_TRY(vxd_svdag_collect_begin(queue, family->store->svdag, family->fresh->svdag,
-                                    &family->transfer, err));
-    adding.transfer = family->transfer;
+                                    &family->collection, err));
+    adding.collection = family->collection;
     vxd_scenes_lock(family->scenes);
     map_roots(family, add_root, &adding);
     vxd_scenes_unlock(family->scenes);
@@ -392,8 +392,8 @@ void vxd_scene_family_keep(struct vxd_scene_family *family, uint32_t root)
 {
     struct vxd_err err = {0};
 
-    if (family->transfer != NULL &&
-        vxd_svdag_collect_add(family->transfer, root, &err) != VXD_OK) {
+    if (family->collection != NULL &&
+        vxd_svdag_collect_add(family->collection, root, &err) != VXD_OK) {
         /* Without this root the new store would be incomplete, so the collection is given
          * up; another one comes later. */
         vxd_log(VXD_LOG_WARNING, "collection given up", "error", err.message);
@@ -417,7 +417,7 @@ static void swap_stores(struct vxd_scene_family *family, struct vxd_queue *queue
 
     account(scenes, family->fresh);
     vxd_scenes_lock(scenes);
-    map_roots(family, new_root, family->transfer);
+    map_roots(family, new_root, family->collection);
     family->store = family->fresh;
     family->fresh = NULL;
     vxd_scenes_unlock(scenes);
@@ -441,10 +441,10 @@ static enum vxd_status slice(struct vxd_scene_family *family, struct vxd_queue *
     enum vxd_status status;
 
     *is_done = false;
-    if (family->transfer == NULL) {
+    if (family->collection == NULL) {
         VXD_TRY(begin(family, queue, err));
     }
-    VXD_TRY(vxd_svdag_collect_step(queue, family->transfer,
+    VXD_TRY(vxd_svdag_collect_step(queue, family->collection,
                                    (is_cpu ? SLICE_CPU_US : SLICE_US) * UINT64_C(1000),
                                    is_done, err));
     account(family->scenes, family->fresh);
@@ -477,7 +477,7 @@ enum vxd_status vxd_scene_collect(struct vxd_scene *scene, struct vxd_queue *que
 
     /* A collection that had begun may have ended between requests
      * (vxd_scenes_collect_due). */
-    *is_done = *which > 0 && family->transfer == NULL &&
+    *is_done = *which > 0 && family->collection == NULL &&
                family->n_collections == *which && family->collected.after.n_bytes > 0;
     if (!*is_done) {
         status = slice(family, queue, is_done, err);

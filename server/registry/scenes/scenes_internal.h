@@ -69,7 +69,7 @@ struct vxd_scene_family {
     uint64_t collect_bytes; /* the store's bytes at which it is due by itself */
     struct vxd_scene_store
         *fresh; /* where kept nodes are copied to; NULL: no collection is under way */
-    struct vxd_svdag_collection *transfer;
+    struct vxd_svdag_collection *collection;
     uint64_t n_collections; /* begun */
     struct vxd_scene_collected
         collected; /* what the last one did; `after` is set once it succeeded */

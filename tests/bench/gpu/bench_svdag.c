@@ -420,7 +420,7 @@ out:
 
 static void usage(void)
 {
-    (void)fprintf(stderr, "usage: bench_gpu_dag [--backend cpu|cuda] [--threads N] "
+    (void)fprintf(stderr, "usage: bench_gpu_svdag [--backend cpu|cuda] [--threads N] "
                           "[--repeat N] [--radius VOXELS] [--bits 0|4|8|16] "
                           "[--replay FILE.csv] [--live MILLION_NODES]\n");
     exit(EXIT_FAILURE);
@@ -509,7 +509,7 @@ int main(int argc, char **argv)
         bench_device_destroy(&bench.device);
     }
     if (status != VXD_OK) {
-        (void)fprintf(stderr, "bench_gpu_dag: %s\n", err.message);
+        (void)fprintf(stderr, "bench_gpu_svdag: %s\n", err.message);
         return EXIT_FAILURE;
     }
     return EXIT_SUCCESS;

@@ -370,7 +370,7 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     }
     if (run(&bench, &err) != VXD_OK) {
-        (void)fprintf(stderr, "bench_gpu_dag_collect: %s\n", err.message);
+        (void)fprintf(stderr, "bench_gpu_svdag_collect: %s\n", err.message);
         return EXIT_FAILURE;
     }
     return EXIT_SUCCESS;

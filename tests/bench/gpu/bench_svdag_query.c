@@ -521,7 +521,7 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     }
     if (run(&bench, &err) != VXD_OK) {
-        (void)fprintf(stderr, "bench_gpu_dag_query: %s: %s\n", err.field, err.message);
+        (void)fprintf(stderr, "bench_gpu_svdag_query: %s: %s\n", err.field, err.message);
         return EXIT_FAILURE;
     }
     return EXIT_SUCCESS;

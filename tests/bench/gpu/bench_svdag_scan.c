@@ -313,7 +313,7 @@ int main(int argc, char **argv)
     if (!parse(argc, argv, bench)) {
         (void)fprintf(stderr, "usage: the head of bench_svdag_scan.c says\n");
     } else if (run(bench, &err) != VXD_OK) {
-        (void)fprintf(stderr, "bench_gpu_dag_scan: %s: %s\n", err.field, err.message);
+        (void)fprintf(stderr, "bench_gpu_svdag_scan: %s: %s\n", err.field, err.message);
     } else {
         code = EXIT_SUCCESS;
     }

@@ -465,7 +465,7 @@ out:
 static void usage(void)
 {
     (void)fprintf(stderr,
-                  "usage: bench_gpu_dag_tables [--backend cpu|cuda] [--threads N] "
+                  "usage: bench_gpu_svdag_tables [--backend cpu|cuda] [--threads N] "
                   "[--repeat N] [--items N] [--batch N] [--words N] [--radius VOXELS] "
                   "[--part all|table|load|memory]\n");
     exit(EXIT_FAILURE);
@@ -565,7 +565,7 @@ int main(int argc, char **argv)
         status = run_memory(&bench.options, &err);
     }
     if (status != VXD_OK) {
-        (void)fprintf(stderr, "bench_gpu_dag_tables: %s\n", err.message);
+        (void)fprintf(stderr, "bench_gpu_svdag_tables: %s\n", err.message);
         return EXIT_FAILURE;
     }
     return EXIT_SUCCESS;

@@ -415,7 +415,7 @@ int main(int argc, char **argv)
         bench_device_destroy(&bench.device);
     }
     if (status != VXD_OK) {
-        (void)fprintf(stderr, "bench_gpu_dag_versions: %s\n", err.message);
+        (void)fprintf(stderr, "bench_gpu_svdag_versions: %s\n", err.message);
         return EXIT_FAILURE;
     }
     return EXIT_SUCCESS;

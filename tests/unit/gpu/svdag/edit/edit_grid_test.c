@@ -4,7 +4,7 @@
  * intervals.
  *
  * VOXELD_TEST_EDIT_LISTS is the number of lists in a chain: few by default, thousands for
- * a thorough run. VOXELD_TEST_DAG_STORE selects the store, as in other tests. */
+ * a thorough run. VOXELD_TEST_SVDAG_STORE selects the store, as in other tests. */
 #include "tests/support/test.h"
 
 #include "tests/support/svdag/svdag_grid.h"

@@ -232,7 +232,7 @@ static void random_histories(struct gpu_env *env)
     }
 }
 
-static void test_transfer_keeps_the_voxels_of_roots_and_no_other_node(void)
+static void test_collection_keeps_the_voxels_of_roots_and_no_other_node(void)
 {
     gpu_each_backend(random_histories);
 }
@@ -300,7 +300,7 @@ static void born_meanwhile(struct gpu_env *env)
     }
 }
 
-static void test_transfer_beside_edits_carries_what_they_made(void)
+static void test_collection_beside_edits_carries_what_they_made(void)
 {
     gpu_each_backend(born_meanwhile);
 }
@@ -338,7 +338,7 @@ static void edited_target(struct gpu_env *env)
     vxd_svdag_destroy(env->queue, from);
 }
 
-static void test_transfer_beside_edits_of_the_new_store_finds_what_they_made(void)
+static void test_collection_beside_edits_of_the_new_store_finds_what_they_made(void)
 {
     gpu_each_backend(edited_target);
 }
@@ -399,7 +399,7 @@ static void many_heights(struct gpu_env *env)
     vxd_svdag_destroy(env->queue, from);
 }
 
-static void test_transfer_of_nodes_at_several_heights_puts_children_first(void)
+static void test_collection_of_nodes_at_several_heights_puts_children_first(void)
 {
     gpu_each_backend(many_heights);
 }
@@ -453,7 +453,7 @@ static void small_roots(struct gpu_env *env)
     vxd_svdag_destroy(env->queue, from);
 }
 
-static void test_transfer_of_empty_uniform_and_repeated_roots_is_nothing(void)
+static void test_collection_of_empty_uniform_and_repeated_roots_is_nothing(void)
 {
     gpu_each_backend(small_roots);
 }
@@ -507,7 +507,7 @@ static void full_target(struct gpu_env *env)
     vxd_svdag_destroy(env->queue, from);
 }
 
-static void test_transfer_without_room_goes_on_where_it_was_refused(void)
+static void test_collection_without_memory_goes_on_where_it_was_refused(void)
 {
     gpu_each_backend(full_target);
 }
@@ -546,7 +546,7 @@ static void given_back(struct gpu_env *env)
     }
 }
 
-static void test_transfer_gives_its_memory_back(void)
+static void test_collection_gives_its_memory_back(void)
 {
     gpu_each_backend(given_back);
 }
@@ -587,7 +587,7 @@ static void *read_voxels(void *args)
     return NULL;
 }
 
-static void test_transfer_beside_readers_disturbs_none(void)
+static void test_collection_beside_readers_disturbs_none(void)
 {
     static const struct vxd_svdag_format format = {14, 4, true};
     const struct vxd_svdag_op op = {
@@ -639,14 +639,14 @@ static void test_transfer_beside_readers_disturbs_none(void)
 }
 
 static const struct vxd_test tests[] = {
-    VXD_TEST(test_transfer_keeps_the_voxels_of_roots_and_no_other_node),
-    VXD_TEST(test_transfer_beside_edits_carries_what_they_made),
-    VXD_TEST(test_transfer_beside_edits_of_the_new_store_finds_what_they_made),
-    VXD_TEST(test_transfer_of_nodes_at_several_heights_puts_children_first),
-    VXD_TEST(test_transfer_of_empty_uniform_and_repeated_roots_is_nothing),
-    VXD_TEST(test_transfer_without_room_goes_on_where_it_was_refused),
-    VXD_TEST(test_transfer_gives_its_memory_back),
-    VXD_TEST(test_transfer_beside_readers_disturbs_none),
+    VXD_TEST(test_collection_keeps_the_voxels_of_roots_and_no_other_node),
+    VXD_TEST(test_collection_beside_edits_carries_what_they_made),
+    VXD_TEST(test_collection_beside_edits_of_the_new_store_finds_what_they_made),
+    VXD_TEST(test_collection_of_nodes_at_several_heights_puts_children_first),
+    VXD_TEST(test_collection_of_empty_uniform_and_repeated_roots_is_nothing),
+    VXD_TEST(test_collection_without_memory_goes_on_where_it_was_refused),
+    VXD_TEST(test_collection_gives_its_memory_back),
+    VXD_TEST(test_collection_beside_readers_disturbs_none),
 };
 
 VXD_TEST_MAIN(tests)
