@@ -165,6 +165,9 @@ VOXELD_SANITIZE=${VOXELD_SANITIZE};VOXELD_PAPER=${VOXELD_PAPER};VOXELD_CHROMIUM=
 VOXELD_PYTHON_SCHEMA=${integration_python};VOXELD_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
 endforeach()
 
+# In the long tier it builds a daemon.
+set_property(TEST integration_worked_example PROPERTY TIMEOUT 3600)
+
 if(VOXELD_PACKAGE_TESTS)
   set_property(TEST integration_packages integration_first_hour PROPERTY TIMEOUT 3600)
 endif()
