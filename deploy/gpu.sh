@@ -74,15 +74,15 @@ bench() { # name, program, arguments...
 }
 
 run_bench() {
-    bench ball bench_gpu_dag
-    bench twelve_balls bench_gpu_dag --bits 4 --replay "$balls"
-    bench versions bench_gpu_dag_versions
-    bench collect bench_gpu_dag_collect
+    bench ball bench_gpu_svdag
+    bench twelve_balls bench_gpu_svdag --bits 4 --replay "$balls"
+    bench versions bench_gpu_svdag_versions
+    bench collect bench_gpu_svdag_collect
     bench render bench_render --depth 13 --width 1920 --height 1080 --repeat 20
     bench render_scan bench_render --depth 12 --width 1920 --height 1080 --repeat 20 \
         --cloud "$scan"
-    bench tables bench_gpu_dag_tables --repeat 3 --part table
-    bench tables_load bench_gpu_dag_tables --repeat 3 --part load
+    bench tables bench_gpu_svdag_tables --repeat 3 --part table
+    bench tables_load bench_gpu_svdag_tables --repeat 3 --part load
     bench conv_fp16 bench_conv --precision 2
     bench conv_tf32 bench_conv --precision 1
     bench conv_fp16_005 bench_conv --precision 2 --voxel-mm 50
@@ -94,8 +94,8 @@ run_bench() {
         done
     done
     if [ -d "$data/lidar" ]; then
-        bench scan bench_gpu_dag_scan "${drive[@]}"
-        bench query bench_gpu_dag_query "${drive[@]:0:2}"
+        bench scan bench_gpu_svdag_scan "${drive[@]}"
+        bench query bench_gpu_svdag_query "${drive[@]:0:2}"
         bench field bench_field "${drive[@]:0:2}"
         bench second bench_network --network second --coords "$frame" --precision fp16 \
             --repeat 101

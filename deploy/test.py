@@ -70,7 +70,7 @@ TREES = {
     # flags and runs the rest of its tests; the papers' stores run here alone.
     "engine": Tree(
         ["-DVOXELD_ENGINE_ONLY=ON", "-DVOXELD_CUDA=OFF", "-DCMAKE_BUILD_TYPE=Release", *PAPER],
-        only=r"gpu_(core|digests|facts|paper|hash_(basic|slab)|network|voxelize|dag_(edit|query)|"
+        only=r"gpu_(core|digests|facts|paper|hash_(basic|slab)|network|voxelize|svdag_(edit|query)|"
         r".*_store[0-9])$",
         env={"VOXELD_TEST_SLOW": "4"},
         inputs=ENGINE_INPUTS,
@@ -79,8 +79,8 @@ TREES = {
     "emulator": Tree(
         ["-DVOXELD_CUDA=EMULATED", "-DCMAKE_BUILD_TYPE=Release", *PAPER],
         only=r"^test_(emulator.*|gpu_(core|grid|hash_basic|odometry|voxelize|"
-        r"paper|dag_(store|carve|scan|grid|planes|edit_alloc)))$",
-        full_but=r"dag_undo|_traces",
+        r"paper|svdag_(store|carve|scan|edit_grid|octree_planes|edit_alloc)))$",
+        full_but=r"svdag_undo|_traces",
         env={"VOXELD_EMULATOR_RACES": "1", "VOXELD_TEST_SLOW": "64"},
         full_env={"VOXELD_EMULATOR_RACES": "1", "VOXELD_TEST_SLOW": "64"},
         inputs=ENGINE_INPUTS,
@@ -106,8 +106,8 @@ TREES = {
         r"test_gpu_(digests|facts|machine|gather|cloud|upkeep|hash_(keys|errors|model|image)|"
         r"sparse_(chain|conv_linear|map_tiles)|network_(samples|errors|ops|taps)|"
         r"field_fcl|refine|refine_math|relocalize|posegraph|slac|odometry_math|voxelize_double|"
-        r"dag_(drive|verify|grid|room|image|image_lies|edit_balls|edit_errors|edit_many|table|"
-        r"store_items|leaf_parts|octants|ball_parts|planes|visits))$|"
+        r"svdag_(drive|store_verify|edit_grid|edit_capacity|image|image_damaged|edit_balls|edit_errors|edit_many|table|"
+        r"store_items|leaf_values|op_octree|ball_children|octree_planes|copy_visits))$|"
         r"test_client_(write|files|las|arrays|json|ctl_|voxelctl)|"
         r"test_server_(model|map_faults|durable_(planes|repair|repair_cut)|volume_(record|alloc)|"
         r"upkeep_record|rules)|"
@@ -136,7 +136,7 @@ TREES = {
     "aarch64": Tree(
         ["--toolchain", str(SOURCE / "deploy" / "aarch64.cmake"), "-DCMAKE_BUILD_TYPE=Release",
          f"-DCMAKE_SYSROOT={ROOT / 'aarch64-root'}", "-DVOXELD_CUDA=OFF", *NO_PAPER],
-        only=r"^test_(gpu_(digests|core|facts|dag_(leaf_parts|octants))|proto_golden|"
+        only=r"^test_(gpu_(digests|core|facts|svdag_(leaf_values|op_octree))|proto_golden|"
         r"server_(durable_planes|map_record|volume_record)|client_files)$",
         full_options=PAPER,
         full_but=r"^bench_|_replayed$|_drive$",

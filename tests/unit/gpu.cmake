@@ -162,39 +162,39 @@ endif()
 
 # Scenes.
 voxeld_add_gpu_tests(/svdag/store
-  dag_alloc           store_alloc
-  dag_store           store
-  dag_store_items     store_items
-  dag_table           table
-  dag_transfer        collect
-  dag_verify          store_verify)
-target_link_options(test_gpu_dag_alloc PRIVATE ${wrap_alloc})
+  svdag_store_alloc     store_alloc
+  svdag_store           store
+  svdag_store_items     store_items
+  svdag_table           table
+  svdag_collect         collect
+  svdag_store_verify    store_verify)
+target_link_options(test_gpu_svdag_store_alloc PRIVATE ${wrap_alloc})
 
 voxeld_add_gpu_tests(/svdag/image
-  dag_image           image
-  dag_image_lies      image_damaged)
-target_link_options(test_gpu_dag_image PRIVATE ${wrap_realloc})
+  svdag_image           image
+  svdag_image_damaged   image_damaged)
+target_link_options(test_gpu_svdag_image PRIVATE ${wrap_realloc})
 
 voxeld_add_gpu_tests(/svdag/brush
-  dag_ball_parts      ball_children
-  dag_leaf_parts      leaf_values
-  dag_octants         op_octree)
+  svdag_ball_children   ball_children
+  svdag_leaf_values     leaf_values
+  svdag_op_octree       op_octree)
 
 voxeld_add_gpu_tests(/svdag/edit
-  dag_copy            copy
-  dag_edit            edit
-  dag_edit_alloc      edit_alloc
-  dag_edit_balls      edit_balls
-  dag_edit_errors     edit_errors
-  dag_edit_many       edit_many
-  dag_grid            edit_grid
-  dag_planes          octree_planes
-  dag_room            edit_capacity
-  dag_undo            undo
-  dag_versions_alloc  versions_alloc
-  dag_visits          copy_visits)
-target_link_options(test_gpu_dag_edit_alloc PRIVATE ${wrap_alloc})
-target_link_options(test_gpu_dag_versions_alloc PRIVATE ${wrap_alloc})
+  svdag_copy            copy
+  svdag_edit            edit
+  svdag_edit_alloc      edit_alloc
+  svdag_edit_balls      edit_balls
+  svdag_edit_errors     edit_errors
+  svdag_edit_many       edit_many
+  svdag_edit_grid       edit_grid
+  svdag_octree_planes   octree_planes
+  svdag_edit_capacity   edit_capacity
+  svdag_undo            undo
+  svdag_versions_alloc  versions_alloc
+  svdag_copy_visits     copy_visits)
+target_link_options(test_gpu_svdag_edit_alloc PRIVATE ${wrap_alloc})
+target_link_options(test_gpu_svdag_versions_alloc PRIVATE ${wrap_alloc})
 
 voxeld_add_gpu_tests(/occupancy
   occupancy           occupancy
@@ -214,29 +214,29 @@ if(octomap_FOUND)
 endif()
 
 voxeld_add_gpu_tests(/svdag/diff
-  dag_diff            diff
-  dag_export          export_cells)
+  svdag_diff            diff
+  svdag_export          export_cells)
 
 voxeld_add_gpu_tests(/render
   render              render
   render_materials    materials)
 
 voxeld_add_gpu_tests(/svdag/mesh
-  dag_mesh            mesh)
+  svdag_mesh            mesh)
 
 voxeld_add_gpu_tests(/svdag/query
-  dag_changed         changed
-  dag_query           query
-  dag_rays            rays)
+  svdag_changed         changed
+  svdag_query           query
+  svdag_rays            rays)
 
 voxeld_add_gpu_tests(/svdag/scan
-  dag_carve           carve
-  dag_drive           drive
-  dag_scan            scan)
-target_sources(test_gpu_dag_carve PRIVATE support/svdag/svdag_rays.c)
-target_sources(test_gpu_dag_drive PRIVATE support/svdag/svdag_rays.c)
-target_sources(test_gpu_dag_scan PRIVATE support/svdag/svdag_rays.c)
-target_link_options(test_gpu_dag_scan PRIVATE ${wrap_alloc})
+  svdag_carve           carve
+  svdag_drive           drive
+  svdag_scan            scan)
+target_sources(test_gpu_svdag_carve PRIVATE support/svdag/svdag_rays.c)
+target_sources(test_gpu_svdag_drive PRIVATE support/svdag/svdag_rays.c)
+target_sources(test_gpu_svdag_scan PRIVATE support/svdag/svdag_rays.c)
+target_link_options(test_gpu_svdag_scan PRIVATE ${wrap_alloc})
 
 # Distance fields.
 voxeld_add_gpu_tests(/field
@@ -267,35 +267,35 @@ target_link_options(test_gpu_grid PRIVATE ${wrap_alloc})
 # In an emulator of another processor traces of full scale would take a quarter of an hour: they
 # are run small there (below).
 if(CMAKE_CROSSCOMPILING)
-  add_executable(test_gpu_dag_traces unit/gpu/svdag/edit/edit_traces_test.c)
-  target_link_libraries(test_gpu_dag_traces PRIVATE voxeld_build voxeld_gpu_test_support)
-  target_compile_definitions(test_gpu_dag_traces PRIVATE
+  add_executable(test_gpu_svdag_traces unit/gpu/svdag/edit/edit_traces_test.c)
+  target_link_libraries(test_gpu_svdag_traces PRIVATE voxeld_build voxeld_gpu_test_support)
+  target_compile_definitions(test_gpu_svdag_traces PRIVATE
     VOXELD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 else()
   voxeld_add_gpu_tests(/svdag/edit
-    dag_traces        edit_traces)
+    svdag_traces        edit_traces)
 endif()
 
 # The same in each of the slab stores (enum vxd_svdag_store); sanitizers see all of their code in
 # the shorter ones.
-set(store_tests copy image rays store store_items transfer undo)
+set(store_tests copy image rays store store_items collect undo)
 if(VOXELD_SANITIZE STREQUAL "thread") # the others take minutes a store
-  set(store_tests rays store store_items transfer)
+  set(store_tests rays store store_items collect)
 endif()
 if(CMAKE_CROSSCOMPILING)
   set(store_tests store store_items)
 elseif(NOT VOXELD_SANITIZE)
-  list(APPEND store_tests diff edit export grid planes query room)
+  list(APPEND store_tests diff edit export edit_grid octree_planes query edit_capacity)
 endif()
 if(NOT VOXELD_PAPER)
   set(store_tests)
 endif()
 foreach(name ${store_tests})
   foreach(store 1 2 3 4)
-    add_test(NAME test_gpu_dag_${name}_store${store} COMMAND test_gpu_dag_${name}
+    add_test(NAME test_gpu_svdag_${name}_store${store} COMMAND test_gpu_svdag_${name}
       WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-    set_tests_properties(test_gpu_dag_${name}_store${store} PROPERTIES
-      TIMEOUT 900 ENVIRONMENT "VOXELD_TEST_DAG_STORE=${store}")
+    set_tests_properties(test_gpu_svdag_${name}_store${store} PROPERTIES
+      TIMEOUT 900 ENVIRONMENT "VOXELD_TEST_SVDAG_STORE=${store}")
   endforeach()
 endforeach()
 
@@ -308,11 +308,11 @@ if(NOT VOXELD_PAPER)
   set(trace_stores)
 endif()
 foreach(store ${trace_stores})
-  add_test(NAME test_gpu_dag_traces_store${store}
-    COMMAND test_gpu_dag_traces test_traces_made_small_are_those_of_a_plain_grid
+  add_test(NAME test_gpu_svdag_traces_store${store}
+    COMMAND test_gpu_svdag_traces test_traces_made_small_are_those_of_a_plain_grid
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(test_gpu_dag_traces_store${store} PROPERTIES
-    TIMEOUT 900 ENVIRONMENT "VOXELD_TEST_DAG_STORE=${store}")
+  set_tests_properties(test_gpu_svdag_traces_store${store} PROPERTIES
+    TIMEOUT 900 ENVIRONMENT "VOXELD_TEST_SVDAG_STORE=${store}")
 endforeach()
 
 # They call the engine's backends, of which there are CUDA ones only where it has them.

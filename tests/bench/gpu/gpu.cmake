@@ -58,42 +58,42 @@ add_executable(bench_field ${CMAKE_CURRENT_LIST_DIR}/bench_field.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_cloud.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_field PRIVATE voxeld_build voxeld_engine)
-# bench_gpu_dag times edits of scenes.
-add_executable(bench_gpu_dag ${CMAKE_CURRENT_LIST_DIR}/bench_svdag.c
+# bench_gpu_svdag times edits of scenes.
+add_executable(bench_gpu_svdag ${CMAKE_CURRENT_LIST_DIR}/bench_svdag.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
-target_link_libraries(bench_gpu_dag PRIVATE voxeld_build voxeld_engine)
-# bench_gpu_dag_collect times transfers between stores and images.
-add_executable(bench_gpu_dag_collect ${CMAKE_CURRENT_LIST_DIR}/bench_svdag_collect.c
+target_link_libraries(bench_gpu_svdag PRIVATE voxeld_build voxeld_engine)
+# bench_gpu_svdag_collect times transfers between stores and images.
+add_executable(bench_gpu_svdag_collect ${CMAKE_CURRENT_LIST_DIR}/bench_svdag_collect.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
-target_link_libraries(bench_gpu_dag_collect PRIVATE voxeld_build voxeld_engine)
-# bench_gpu_dag_tables compares the stores of scenes.
+target_link_libraries(bench_gpu_svdag_collect PRIVATE voxeld_build voxeld_engine)
+# bench_gpu_svdag_tables compares the stores of scenes.
 if(VOXELD_PAPER)
-  add_executable(bench_gpu_dag_tables ${CMAKE_CURRENT_LIST_DIR}/bench_svdag_tables.c
+  add_executable(bench_gpu_svdag_tables ${CMAKE_CURRENT_LIST_DIR}/bench_svdag_tables.c
     ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
-  target_link_libraries(bench_gpu_dag_tables PRIVATE voxeld_build voxeld_engine)
-  set(bench_paper bench_gpu_dag_tables)
-  add_test(NAME bench_gpu_dag_tables_smoke COMMAND bench_gpu_dag_tables --backend cpu
+  target_link_libraries(bench_gpu_svdag_tables PRIVATE voxeld_build voxeld_engine)
+  set(bench_paper bench_gpu_svdag_tables)
+  add_test(NAME bench_gpu_svdag_tables_smoke COMMAND bench_gpu_svdag_tables --backend cpu
     --items 20000 --repeat 1 --radius 40)
 endif()
-# bench_gpu_dag_query times rays and other questions to a map of scans.
-add_executable(bench_gpu_dag_query ${CMAKE_CURRENT_LIST_DIR}/bench_svdag_query.c
+# bench_gpu_svdag_query times rays and other questions to a map of scans.
+add_executable(bench_gpu_svdag_query ${CMAKE_CURRENT_LIST_DIR}/bench_svdag_query.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_cloud.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
-target_link_libraries(bench_gpu_dag_query PRIVATE voxeld_build voxeld_engine)
+target_link_libraries(bench_gpu_svdag_query PRIVATE voxeld_build voxeld_engine)
 # bench_grid times costmaps, heights and frontiers of a map of scans.
 add_executable(bench_grid ${CMAKE_CURRENT_LIST_DIR}/bench_grid.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_cloud.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_grid PRIVATE voxeld_build voxeld_engine)
-# bench_gpu_dag_scan times scans integrated into a scene.
-add_executable(bench_gpu_dag_scan ${CMAKE_CURRENT_LIST_DIR}/bench_svdag_scan.c
+# bench_gpu_svdag_scan times scans integrated into a scene.
+add_executable(bench_gpu_svdag_scan ${CMAKE_CURRENT_LIST_DIR}/bench_svdag_scan.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_cloud.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
-target_link_libraries(bench_gpu_dag_scan PRIVATE voxeld_build voxeld_engine)
-# bench_gpu_dag_versions times undos and diffs.
-add_executable(bench_gpu_dag_versions ${CMAKE_CURRENT_LIST_DIR}/bench_svdag_versions.c
+target_link_libraries(bench_gpu_svdag_scan PRIVATE voxeld_build voxeld_engine)
+# bench_gpu_svdag_versions times undos and diffs.
+add_executable(bench_gpu_svdag_versions ${CMAKE_CURRENT_LIST_DIR}/bench_svdag_versions.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
-target_link_libraries(bench_gpu_dag_versions PRIVATE voxeld_build voxeld_engine)
+target_link_libraries(bench_gpu_svdag_versions PRIVATE voxeld_build voxeld_engine)
 # bench_surface times meshes and points of volumes.
 add_executable(bench_surface ${CMAKE_CURRENT_LIST_DIR}/bench_surface.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
@@ -117,8 +117,8 @@ add_executable(bench_render ${CMAKE_CURRENT_LIST_DIR}/bench_render.c
 target_link_libraries(bench_render PRIVATE voxeld_build voxeld_engine)
 if(VOXELD_WITH_CUDA)
   foreach(bench bench_voxelize bench_hashmap bench_conv bench_network bench_sparse_maps ${bench_mesh} bench_render
-      bench_gpu_dag bench_gpu_dag_collect bench_gpu_dag_query bench_gpu_dag_scan
-      bench_gpu_dag_versions bench_surface bench_volume bench_field bench_grid
+      bench_gpu_svdag bench_gpu_svdag_collect bench_gpu_svdag_query bench_gpu_svdag_scan
+      bench_gpu_svdag_versions bench_surface bench_volume bench_field bench_grid
       ${bench_paper})
     target_sources(${bench} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/../support/floors.cu)
     target_compile_definitions(${bench} PRIVATE VXD_WITH_CUDA)
@@ -139,17 +139,17 @@ add_test(NAME bench_sparse_maps_smoke COMMAND bench_sparse_maps --backend cpu --
   --repeat 1)
 add_test(NAME bench_field_smoke COMMAND bench_field --backend cpu --size 0.2
   --queries 2000 --repeat 1)
-add_test(NAME bench_gpu_dag_smoke COMMAND bench_gpu_dag --backend cpu --radius 100
+add_test(NAME bench_gpu_svdag_smoke COMMAND bench_gpu_svdag --backend cpu --radius 100
   --repeat 2)
-add_test(NAME bench_gpu_dag_collect_smoke COMMAND bench_gpu_dag_collect --backend cpu
+add_test(NAME bench_gpu_svdag_collect_smoke COMMAND bench_gpu_svdag_collect --backend cpu
   --nodes 100000 --repeat 1 --verify)
-add_test(NAME bench_gpu_dag_query_smoke COMMAND bench_gpu_dag_query --backend cpu
+add_test(NAME bench_gpu_svdag_query_smoke COMMAND bench_gpu_svdag_query --backend cpu
   --scans 2 --queries 2000 --repeat 1)
 add_test(NAME bench_grid_smoke COMMAND bench_grid --backend cpu --scans 1 --size 0.4
   --cells 100 --repeat 1)
-add_test(NAME bench_gpu_dag_scan_smoke COMMAND bench_gpu_dag_scan --backend cpu --scans 2
+add_test(NAME bench_gpu_svdag_scan_smoke COMMAND bench_gpu_svdag_scan --backend cpu --scans 2
   --size 0.5)
-add_test(NAME bench_gpu_dag_versions_smoke COMMAND bench_gpu_dag_versions --backend cpu
+add_test(NAME bench_gpu_svdag_versions_smoke COMMAND bench_gpu_svdag_versions --backend cpu
   --leaves 20000 --repeat 2 --radius 50)
 add_test(NAME bench_surface_smoke COMMAND bench_surface --backend cpu --images 2
   --size 50000 --repeat 1)

@@ -31,7 +31,7 @@ static void require(enum vxd_status status, const struct vxd_err *err)
 
 enum vxd_svdag_store gpu_svdag_store(const struct vxd_svdag_format *format)
 {
-    const char *text = getenv("VOXELD_TEST_DAG_STORE");
+    const char *text = getenv("VOXELD_TEST_SVDAG_STORE");
 
     return text == NULL || format->material_bits > 4
                ? VXD_SVDAG_ARENA

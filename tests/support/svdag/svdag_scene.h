@@ -26,7 +26,7 @@ struct gpu_svdag_scene {
     struct gpu_svdag_original *original; /* NULL on the CPU */
 };
 
-/* The store under test: the one whose number is in VOXELD_TEST_DAG_STORE if it supports
+/* The store under test: the one whose number is in VOXELD_TEST_SVDAG_STORE if it supports
  * the format, otherwise the arena. Test programs run once for each store. */
 enum vxd_svdag_store gpu_svdag_store(const struct vxd_svdag_format *format);
 
