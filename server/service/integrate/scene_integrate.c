@@ -2,8 +2,8 @@
 /* Integrates a scan into a scene, perhaps after a network has classified its points. The
  * points of the scan and of its sweeps are decoded to voxels, counted from the one that
  * the sensor is in. Each sweep gives lists of hit and passed voxels from its own origin,
- * and one edit frees or erases the passed voxels and then fills the hit ones. Decoding, the
- * casting of each sweep and the edit are stages, at whose borders a request ends that nobody waits
+ * and one edit frees or erases the passed voxels and then fills the hit ones. Decoding, parts
+ * of the casting of each sweep, and the edit are stages, at whose borders a request ends that nobody waits
  * for any more; no other change comes in between on the write lane. */
 #include <math.h>
 #include <stdlib.h>
