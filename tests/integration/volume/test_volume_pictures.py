@@ -35,8 +35,8 @@ def volume(daemon: Daemon) -> Iterator[Volume]:
         made = client.volume_create("pictured", 0.02, truncation_m=0.08, colour=True, labels=True)
         for i in range(3):
             shot = shoot(i)
-            labels = np.where(shot.colour[..., 0] > 100, 3, 7).astype(np.uint8)
-            made.integrate(shot.depth, CAMERA, shot.pose, colour=shot.colour, labels=labels.tobytes())
+            labels = np.where(shot.colour[..., 0] > 100, 3, 7).astype(np.uint8).tobytes()
+            made.integrate(shot.depth, CAMERA, shot.pose, colour=shot.colour, labels=labels)
         yield made
         made.drop()
 
@@ -60,7 +60,8 @@ def seen(volume: Volume, **more: bool) -> tuple[VolumePicture, Array]:
     matrix[:3, 3] = EYE
     v, u = np.mgrid[:height, :width]
     rays = np.stack([(u - camera.cx) / f, (v - camera.cy) / f, np.ones(u.shape)], -1)
-    picture = volume.cast_rays(camera, Pose.from_matrix(matrix), depth_max_m=100, normals=True, **more)
+    pose = Pose.from_matrix(matrix)
+    picture = volume.cast_rays(camera, pose, depth_max_m=100, normals=True, **more)
     return picture, rays @ matrix[:3, :3].T
 
 
