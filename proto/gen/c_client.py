@@ -181,9 +181,11 @@ class CClient:
             if self.is_at_in_name(message) and f.name == "at":
                 call = f"call, {at}{self.member(message.field('name'))}, &{out}name, &{target}"
                 lines.append(f"VXD_TRY(vxd_exchange_name_at({call}));")
-            elif member == "-" or f.path in self.face.get("reply_only", []):
-                continue
-            elif self.is_at_in_name(message) and f.name == "name":
+            elif (
+                member == "-"
+                or f.path in self.face.get("reply_only", [])
+                or (self.is_at_in_name(message) and f.name == "name")
+            ):
                 continue
             elif f.oneof and f"{message.name}.{f.oneof}" in self.face.get("unions", {}):
                 lines += self.build_union(f, at, out)
@@ -252,7 +254,8 @@ class CClient:
         if f.is_message and f.message_of.name == "Cloud" and not f.is_repeated:
             return [f"VXD_TRY(vxd_exchange_cloud(call, {source}, &{target}));"]
         if f.is_message:
-            made = [f"VXD_TRY(build_{self.build_record(f.message_of)}(call, &{source}, &{target}));"]
+            record = self.build_record(f.message_of)
+            made = [f"VXD_TRY(build_{record}(call, &{source}, &{target}));"]
             has = "" if f.path in self.face.get("sent_if", {}) else f"{at}has_{member}"
             return self.only_if(has, made)
         if f.path in self.face.get("fixed", {}):
@@ -555,8 +558,9 @@ out:
         """The number of rows of a request; "" where it has no arrays."""
         counts = []
         if "request" not in self.method_face(method):
-            arrays = [f for f, _ in self.parameter_fields(method, self.method_face(method)) if f.is_tensor]
-            either = self.method_face(method).get("either", "")
+            face = self.method_face(method)
+            arrays = [f for f, _ in self.parameter_fields(method, face) if f.is_tensor]
+            either = face.get("either", "")
             ours = [f"{either or self.member(f)}->n" for f in arrays if f.shape[:1] == ["n"]]
             return ours[-1] if ours else ""
         for f in method.request.fields:
