@@ -75,7 +75,16 @@ class CClient:
 
     def methods(self) -> list[Method]:
         by_hand = self.face.get("by_hand", [])
-        return [m for m in self.schema.methods_of(self.noun) if m.name not in by_hand]
+        of_file = [m for m in self.schema.methods if m.request.file == self.source]
+        return [m for m in of_file if m.name not in by_hand]
+
+    def function_name(self, method: Method) -> str:
+        return self.method_face(method).get("name", f"voxeld_{method.name}")
+
+    def fields(self, message: Message) -> list[Field]:
+        """Those that its record has."""
+        without = self.face.get("without", [])
+        return [f for f in message.fields if f.path not in without]
 
     # Enumerators ------------------------------------------------------------------------------
 
@@ -263,7 +272,7 @@ out:
 
     def read_statements(self, message: Message, at: str, out: str) -> list[str]:
         lines = []
-        for f in message.fields:
+        for f in self.fields(message):
             member, source = self.member(f), f"{at}{f.name}"
             if member == ".":
                 lines += [
@@ -457,7 +466,7 @@ out:
         n_rows = self.n_rows(method)
         if n_rows:
             lines.append(f"r->n = {n_rows};")
-        for f in method.response.fields:
+        for f in self.fields(method.response):
             member = self.member(f)
             if f.is_message and self.face["records"].get(f.message_of.name) and "list" in result:
                 lines += self.open_list(f, result["list"])
@@ -554,7 +563,8 @@ out:
         for name in self.method_face(method)["parameters"]:
             f = method.request.field(name)
             member = self.member(f)
-            kind = "const char *" if f.type == Types.TYPE_STRING else "bool "
+            kinds = {Types.TYPE_STRING: "const char *", Types.TYPE_UINT32: "uint32_t "}
+            kind = kinds.get(f.type, "bool ")
             kind = f"enum {self.enum(f)} " if f.is_enum else kind
             found.append((f"{kind}{member}", member))
         return found
@@ -583,7 +593,9 @@ out:
         no_result = self.face.get("no_result", "")
         if no_result and is_optional and method.request.has(no_result):
             builds.append(f"body.{no_result} = body.{no_result} || out == NULL;")
-        name = f"voxeld_{method.name}"
+        builds += [f"{line};" for line in face.get("before", [])]
+        name = self.function_name(method)
+        send = face.get("send", "vxd_exchange_send")
         self.add(
             f"enum voxeld_status {name}({', '.join(a for a in arguments if a)})\n{{\n"
             f"{method.request.c} body = {method.request.c_init[: -len('__init')].upper()}__INIT;\n"
@@ -597,7 +609,7 @@ out:
                     f"call.request.method_case = "
                     f"VOXELD__V1__REQUEST__METHOD_{method.name.upper()};",
                     f"call.request.{method.name} = &body;",
-                    "VXD_TRY(vxd_exchange_send(&call));",
+                    f"VXD_TRY({send}(&call));",
                     *end,
                 ]
             )
@@ -609,6 +621,8 @@ out:
             return f"struct {face['result']} **out"
         if "record" in face:
             return f"struct {face['record']} *out"
+        if "copies" in face:
+            return f"char *{face['copies']}, size_t n_{face['copies']}"
         return f"bool *{face['returns']}" if "returns" in face else ""
 
     def result_statements(
@@ -627,14 +641,20 @@ out:
         source = f"call.reply.response->{method.name}->"
         if "record" in face:
             lines = []
-            for f in method.response.fields:
+            for f in self.fields(method.response):
                 if f.type == Types.TYPE_STRING:
                     copy = f'out->{f.name}, sizeof out->{f.name}, "%s", {source}{f.name}'
                     lines.append(f"(void)snprintf({copy});")
                 else:
                     lines.append(f"out->{f.name} = {source}{f.name};")
+            if not is_optional:
+                return ["memset(out, 0, sizeof *out);"], lines
             lines.append("out->replayed = call.reply.response->header->replayed;")
             return [], self.only_if("out != NULL", lines)
+        if "copies" in face:
+            name = face["copies"]
+            copy = f'(void)snprintf({name}, n_{name}, "%s", {source}{name});'
+            return [], self.only_if(f"{name} != NULL && n_{name} > 0", [copy])
         if "returns" in face:
             name = face["returns"]
             return [], self.only_if(f"{name} != NULL", [f"*{name} = {source}{name};"])
@@ -663,7 +683,10 @@ out:
             nouns=plural(self.noun),
             headers="\n".join(f'#include "{name}"' for name in headers),
         )
-        return formatted(head + "\n" + "\n".join(self.out))
+        body = "\n".join(self.out)
+        if "memset(" in body:
+            head = head.replace('#include "client', '#include <string.h>\n\n#include "client', 1)
+        return formatted(f"{head}\n{body}")
 
 
 def outputs(schema: Schema, noun: str, face: dict[str, Any]) -> dict[str, str]:
