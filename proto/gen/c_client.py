@@ -142,7 +142,7 @@ class CClient:
 
     def methods(self) -> list[Method]:
         by_hand = self.face.get("by_hand", [])
-        ours = [m for m in self.schema.methods_of(self.noun) if m.request.file in self.files]
+        ours = [m for m in self.schema.methods if m.request.file in self.files]
         return [m for m in ours if m.name not in by_hand]
 
     def is_at_in_name(self, message: Message) -> bool:
@@ -154,6 +154,11 @@ class CClient:
             f.is_tensor or (f.is_message and self.reaches_tensor(f.message_of))
             for f in message.fields
         )
+
+    def fields(self, message: Message) -> list[Field]:
+        """Those that its record has."""
+        without = self.face.get("without", [])
+        return [f for f in message.fields if f.path not in without]
 
     # Enumerators ------------------------------------------------------------------------------
 
@@ -175,15 +180,14 @@ class CClient:
         """Fills the message's fields from a record's members; at is how they are reached: "in->",
         or nothing for parameters. Needs call, status and out:."""
         lines = []
-        for f in message.fields:
+        for f in self.fields(message):
             member = self.member(f)
             target = f"{out}{f.name.lower()}"
             if self.is_at_in_name(message) and f.name == "at":
                 call = f"call, {at}{self.member(message.field('name'))}, &{out}name, &{target}"
                 lines.append(f"VXD_TRY(vxd_exchange_name_at({call}));")
             elif (
-                member == "-"
-                or f.path in self.face.get("reply_only", [])
+                f.path in self.face.get("reply_only", [])
                 or (self.is_at_in_name(message) and f.name == "name")
             ):
                 continue
@@ -397,10 +401,8 @@ out:
 
     def read_statements(self, message: Message, at: str, out: str) -> list[str]:
         lines = []
-        for f in message.fields:
+        for f in self.fields(message):
             member, source = self.member(f), f"{at}{f.name}"
-            if member == "-":
-                continue
             if member == "." and f.path in self.face.get("optional", []):
                 inner = self.read_statements(f.message_of, f"{source}->", out)
                 lines += self.only_if(f"{source} != NULL", inner)
@@ -639,10 +641,8 @@ out:
         n_rows = self.n_rows(method)
         if n_rows:
             lines.append(f"r->n = {n_rows};")
-        for f in method.response.fields:
+        for f in self.fields(method.response):
             member = self.member(f)
-            if member == "-":
-                continue
             if member == ".":
                 lines += [
                     f"if (in->{f.name} == NULL) {{",
@@ -824,7 +824,9 @@ out:
         no_result = self.face.get("no_result", "")
         if no_result and is_optional and method.request.has(no_result):
             builds.append(f"body.{no_result} = body.{no_result} || out == NULL;")
-        name = face.get("function", f"voxeld_{method.name}")
+        builds += [f"{line};" for line in face.get("before", [])]
+        name = face.get("name", f"voxeld_{method.name}")
+        send = face.get("send", "vxd_exchange_send")
         self.add(
             f"enum voxeld_status {name}({', '.join(a for a in arguments if a)})\n{{\n"
             f"{method.request.c} body = {method.request.c_init[: -len('__init')].upper()}__INIT;\n"
@@ -838,7 +840,7 @@ out:
                     f"call.request.method_case = "
                     f"VOXELD__V1__REQUEST__METHOD_{method.name.upper()};",
                     f"call.request.{method.name} = &body;",
-                    "VXD_TRY(vxd_exchange_send(&call));",
+                    f"VXD_TRY({send}(&call));",
                     *end,
                 ]
             )
@@ -856,6 +858,8 @@ out:
             return f"struct {face['result']} **out"
         if "record" in face:
             return f"struct {face['record']} *out"
+        if "copies" in face:
+            return f"char *{face['copies']}, size_t n_{face['copies']}"
         return f"bool *{face['returns']}" if "returns" in face else ""
 
     def result_statements(
@@ -883,12 +887,19 @@ out:
             return declared, begin, end
         source = f"call.reply.response->{method.name}->"
         if "record" in face:
+            # One that only asks says in its face that it has no header where out may be NULL.
+            clears = not method.mutates and "header" not in face
             call = "&call.reply, &done, &call.err"
             end = [
                 f"VXD_TRY(take_{method.name}({call}));",
                 *self.only_if("out != NULL", ["*out = done;"]),
             ]
-            return f"struct {face['record']} done = {{0}};\n", [], end
+            begin = ["memset(out, 0, sizeof *out);"] if clears else []
+            return f"struct {face['record']} done = {{0}};\n", begin, end
+        if "copies" in face:
+            name = face["copies"]
+            copy = f'(void)snprintf({name}, n_{name}, "%s", {source}{name});'
+            return "", [], self.only_if(f"{name} != NULL && n_{name} > 0", [copy])
         if "returns" in face:
             name = face["returns"]
             return "", [], self.only_if(f"{name} != NULL", [f"*{name} = {source}{name};"])
@@ -914,7 +925,7 @@ out:
             lines = self.read_statements(method.response, "in->", "r->")
             self.copies = False
         text = "\n".join(lines)
-        header = face.get("header", ["replayed"])
+        header = face.get("header", ["replayed"] if method.mutates else [])
         uses_reply, uses_err = "(reply," in text, "err)" in text
         self.add(
             f"static enum vxd_status take_{method.name}(struct vxd_reply *reply, "
@@ -963,6 +974,9 @@ out:
                 f"void {result['free']}(struct {struct} *result)\n{{\n"
                 "vxd_result_free(result);\n}\n"
             )
+        body = "\n".join(self.out)
+        uses = {"calloc(": "stdlib", "memset(": "string"}
+        library = "".join(f"#include <{name}.h>\n" for use, name in uses.items() if use in body)
         headers = [self.face["header"]]
         headers += [f"client/c/include/voxeld_{name}.h" for name in self.face.get("parts", {})]
         head = HEAD.format(
@@ -970,9 +984,9 @@ out:
             + f" and faces/{self.noun}.toml",
             nouns=plural(self.noun),
             headers="\n".join(f'#include "{name}"' for name in headers),
-            library="#include <stdlib.h>\n\n" if "calloc(" in "".join(self.out) else "",
+            library=library + "\n" if library else "",
         )
-        return formatted(head + "\n" + "\n".join(self.out))
+        return formatted(f"{head}\n{body}")
 
 
 def outputs(schema: Schema, noun: str, face: dict[str, Any]) -> dict[str, str]:

@@ -43,6 +43,11 @@ def c_string(text: str) -> str:
     return "\n".join(f'"{line}\\n"' for line in escaped.split("\n"))
 
 
+def ident(name: str) -> str:
+    """A command's or option's name in C."""
+    return name.replace("-", "_")
+
+
 def listed(words: list[str]) -> str:
     """a, b or c"""
     return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else words[0]
@@ -77,7 +82,12 @@ class CommandLine:
         self.schema = schema
         self.noun = noun
         self.face = face["ctl"]
-        self.c = face["c"]
+        self.c = face["c"] | {
+            key: face["c"].get(key, {}) | more for key, more in self.face.get("c", {}).items()
+        }
+        self.word = self.face.get("word", noun)  # the noun on the command line
+        # How members are printed as JSON, where not as they are: README.md.
+        self.json_forms = self.face.get("json", {})
         self.sources = f"{face['schema']}.proto and faces/{noun}.toml"
         self.options: dict[str, Option] = {}
         self.command_options: dict[str, list[str]] = {}
@@ -85,6 +95,23 @@ class CommandLine:
         self.helps: dict[tuple[str, str], str] = {}  # of a command's option
         for command in self.face["commands"]:
             self.collect(command)
+
+    @property
+    def subcommands(self) -> list[dict[str, Any]]:
+        """Those of the noun; the others are commands of voxelctl itself."""
+        return [c for c in self.face["commands"] if not c.get("top")]
+
+    @property
+    def has_noun(self) -> bool:
+        return "title" in self.face and "text" in self.face
+
+    def full_name(self, command: dict[str, Any]) -> str:
+        return command["name"] if command.get("top") else f"{self.word} {command['name']}"
+
+    def run_name(self, command: dict[str, Any]) -> str:
+        """The function by hand that runs a command."""
+        name = ident(command["name"])
+        return f"ctl_run_{name}" if command.get("top") else f"ctl_{self.noun}_{name}"
 
     # Options ----------------------------------------------------------------------------------
 
@@ -213,11 +240,35 @@ class CommandLine:
         elif own["type"] == "names":
             right = "1 to 64 names, with commas"
             declaration, parse = f"{NAMES} {member}", f"ctl_parse_names(&args->{member}, value)"
+        elif own["type"] == "number":
+            low, high = own["range"]
+            right = right or f"{low:g} to {high:g}"
+            declaration = f"double {member}"
+            parse = f"ctl_parse_between(value, {low:g}, {high:.17g}, &args->{member})"
+        elif own["type"] == "count":
+            low, high = own["range"]
+            right = right or (f"{low} to {high}" if high > 0 else f"a number from {low} on")
+            declaration = f"uint32_t {member}"
+            top = high if high > 0 else "UINT32_MAX"
+            parse = f"ctl_parse_u32(value, {low}, {top}, &args->{member})"
+        elif own["type"] == "parsed":  # by a function by hand
+            declaration = own["declaration"]
+            parse = own["parse"]
         elif own["type"] == "seconds":
             right = f"seconds, 0 to {own['high']}"
             declaration = f"double {member}"
             parse = f"ctl_parse_between(value, 0, {own['high']}, &args->{member})"
-        return Option(name, own["flag"], right, declaration, parse, "", "")
+        if "choices" in own:
+            self.choice_words[name] = own["choices"]
+        return Option(
+            name,
+            own["flag"],
+            right,
+            declaration,
+            parse,
+            own.get("needs", ""),
+            own.get("excludes", ""),
+        )
 
     def enumerator(self, option: str) -> str:
         return f"CTL_{self.noun.upper()}_{option.replace('-', '_').upper()}"
@@ -231,7 +282,7 @@ class CommandLine:
     # Manuals ----------------------------------------------------------------------------------
 
     def manual(self, command: dict[str, Any]) -> str:
-        name = f"voxelctl {self.noun} {command['name']}"
+        name = f"voxelctl {self.full_name(command)}"
         words = f" {command['words']}" if command["words"] else ""
         options = self.command_options[command["name"]]
         usage = f"usage: {name}{words}"
@@ -253,21 +304,26 @@ class CommandLine:
             lines.append(command["more"].strip("\n"))
         if lines:
             blocks.append("\n".join(lines))
+        if "after" in command:
+            blocks.append(command["after"].strip("\n"))
+        if command.get("top"):
+            blocks.append("The shared options: voxelctl --help.")
         example = textwrap.indent(command["example"].strip("\n"), "  ")
-        blocks.append(f"example\n{example}")
+        several = "examples" if command.get("several") else "example"
+        blocks.append(f"{several}\n{example}")
         return "\n\n".join(blocks)
 
     def noun_manual(self) -> str:
         commands = []
-        for command in self.face["commands"]:
+        for command in self.subcommands:
             word = command["words"].split(" | ")[0].split(" --")[0]
             head = f"{command['name']} {word}".strip()
             commands.append(f"  {head.ljust(20)} {command.get('short', command['summary'])}")
-        head = f"subcommands (voxelctl {self.noun} SUBCOMMAND --help is the manual of each)"
+        head = f"subcommands (voxelctl {self.word} SUBCOMMAND --help is the manual of each)"
         return "\n\n".join(
             [
-                f"voxelctl {self.noun} - {self.face['title']}",
-                f"usage: voxelctl {self.noun} SUBCOMMAND ... [OPTIONS]",
+                f"voxelctl {self.word} - {self.face['title']}",
+                f"usage: voxelctl {self.word} SUBCOMMAND ... [OPTIONS]",
                 self.face["text"].strip("\n"),
                 "\n".join([head, *commands]),
                 self.face["after"].strip("\n"),
@@ -278,10 +334,15 @@ class CommandLine:
     def emit_manual(self, command: dict[str, Any]) -> str:
         name = command["name"]
         low, high = command.get("n_words") or [len(command["words"].split())] * 2
-        lines = [
-            f"const struct ctl_manual ctl_{self.noun}_{name}_manual = {{",
-            f'.command = {{.name = "{self.noun} {name}",',
-            f".help = {c_string(self.manual(command))}}},",
+        text = c_string(self.manual(command))
+        lines = []
+        if command.get("top"):
+            lines.append(f"const char ctl_{self.noun}_{ident(name)}_help[] = {text};\n")
+            text = f"ctl_{self.noun}_{ident(name)}_help"
+        lines += [
+            f"const struct ctl_manual ctl_{self.noun}_{ident(name)}_manual = {{",
+            f'.command = {{.name = "{self.full_name(command)}",',
+            f".help = {text}}},",
         ]
         if self.command_options[name]:
             lines.append(f".options = {self.bits(self.command_options[name])},")
@@ -349,7 +410,8 @@ class CommandLine:
         return (
             "static bool take(void *user, int id, const char *value)\n{\n"
             f"struct ctl_{noun}_args *args = user;\n\n"
-            f"args->given |= CTL_{noun.upper()}_BIT(id);\n"
+            + ("" if "value" in "".join(cases) else "(void)value;\n")
+            + f"args->given |= CTL_{noun.upper()}_BIT(id);\n"
             f"switch ((enum ctl_{noun}_option)id) {{\n"
             + "\n".join(cases)
             + "\ndefault: /* a flag */\nreturn true;\n}\n}\n"
@@ -390,7 +452,9 @@ class CommandLine:
             member = self.c["members"].get(f.path, f.name)
             target, source = f"{out}{member}", f"args->{f.flag.replace('-', '_')}"
             given = f"ctl_{self.noun}_has(args, {self.enumerator(f.flag)})" if f.flag else ""
-            if f.name == "name" and message.name.endswith("Request"):
+            if f.path in self.face.get("words", {}):
+                lines.append(f"{target} = args->words[{self.face['words'][f.path]}];")
+            elif f.name == "name" and message.name.endswith("Request"):
                 lines.append(f"{out}{self.c['members']['*.name']} = args->words[0];")
             elif not f.flag and f.is_message and not f.is_repeated and not f.is_tensor:
                 inner = self.request_lines(f.message_of, out if member == "." else f"{target}.")
@@ -430,7 +494,7 @@ class CommandLine:
 
     def request_head(self, name: str, struct: str) -> str:
         return (
-            f"void ctl_{self.noun}_{name}_request(const struct ctl_{self.noun}_args *args, "
+            f"void ctl_{self.noun}_{ident(name)}_request(const struct ctl_{self.noun}_args *args, "
             f"struct {struct} *out)"
         )
 
@@ -441,8 +505,14 @@ class CommandLine:
         lines = []
         for f in message.fields:
             member = self.c["members"].get(f.path, f.name)
+            form = self.json_forms.get(f.path)
+            if form == "" or f.path in self.c.get("without", []):
+                continue
             if member == ".":
                 lines += self.json_lines(f.message_of, at, is_first and not lines)
+                continue
+            if form == ".":
+                lines += self.json_lines(f.message_of, f"{at}{member}.", is_first and not lines)
                 continue
             merged = next(
                 (o for o in message.fields if o.is_enum and o.only_with == [f.name]), None
@@ -452,6 +522,8 @@ class CommandLine:
             first = "true" if is_first and not lines else "false"
             comma = "" if first == "true" else ", "
             printed = self.json_value(f, merged, member, f"{at}{member}", first, comma)
+            if form is not None:
+                printed = self.json_form(form, member, f"{at}{member}", first, printed)
             if (
                 f.only_with
                 and message.has(f.only_with[0])
@@ -460,6 +532,26 @@ class CommandLine:
                 printed = [f"if ({at}{f.only_with[0]}) {{", *printed, "}"]
             lines += printed
         return lines
+
+    @staticmethod
+    def json_form(
+        form: str, member: str, source: str, first: str, printed: list[str]
+    ) -> list[str]:
+        """As the face says: "date" adds a time as text, other words are the one member of each
+        item of a list that is printed."""
+        if form == "date":
+            name = member.removesuffix("_ns")
+            return [*printed, f'ctl_json_member_date(stdout, false, "{name}", {source});']
+        comma = "" if first == "true" else ", "
+        count = f"{source.removesuffix(member)}n_{member}"
+        return [
+            f'(void)fputs("{comma}\\"{member}\\": [", stdout);',
+            f"for (size_t i = 0; i < {count}; i++) {{",
+            '(void)fputs(i > 0 ? ", " : "", stdout);',
+            f"ctl_json_string(stdout, {source}[i].{form});",
+            "}",
+            "(void)fputc(']', stdout);",
+        ]
 
     def json_value(
         self, f: Field, merged: Field | None, member: str, source: str, first: str, comma: str
@@ -502,6 +594,16 @@ class CommandLine:
                 "(void)fputc('}', stdout);",
                 "}",
             ]
+        if f.is_enum and f.enum_of.name == "Code":
+            name = f"voxeld_status_name({source})"
+            return [f'ctl_json_member_string(stdout, {first}, "{member}", {name});']
+        if f.is_enum and f.enum_of.name in self.face.get("enum_words", []):
+            return self.json_choice(f, member, source, first)
+        if f.is_repeated and f.type == Types.TYPE_STRING:
+            count = f"{source.removesuffix(member)}n_{member}"
+            return [f'ctl_json_member_strings(stdout, {first}, "{member}", {source}, {count});']
+        if f.type == Types.TYPE_FIXED64:  # not every reader of JSON keeps numbers of 64 bits
+            return [f'ctl_json_member_digest(stdout, {first}, "{member}", {source});']
         if f.is_enum and f.enum_of.name == "DType":
             return [
                 f'ctl_json_member_string(stdout, {first}, "{member}", ctl_dtype_name({source}));'
@@ -527,32 +629,40 @@ class CommandLine:
     def result_value(self, method: str, member: str, first: str) -> list[str]:
         """Prints a member of a result, an enum by its word; one that the reply does not have, as
         the number of rows, is a count."""
-        methods = self.schema.methods_of(self.noun)
-        response = next((m.response for m in methods if m.name == method), None)
-        if response is None or not response.has(member):
+        response = self.schema.method(method).response
+        if not response.has(member):
             kind = "number" if member.endswith("_ms") else "count"
             return [f'ctl_json_member_{kind}(stdout, {first}, "{member}", r->{member});']
         f = response.field(member)
-        if f.is_enum and f.enum_of.name != "DType":
-            names = ", ".join(f'"{n}"' for n in self.choices(f.enum_of))
-            return [
-                "{",
-                f"static const char *const names[] = {{{names}}};",
-                "",
-                f'ctl_json_member_choice(stdout, {first}, "{member}", names, '
-                f"sizeof names / sizeof names[0], (size_t)r->{member});",
-                "}",
-            ]
+        if f.is_enum and f.enum_of.name not in ("DType", "Code"):
+            return self.json_choice(f, member, f"r->{member}", first)
         comma = ", " if first == "false" else ""
         return self.json_value(f, None, member, f"r->{member}", first, comma)
+
+    def json_choice(self, f: Field, member: str, source: str, first: str) -> list[str]:
+        names = ", ".join(f'"{n}"' for n in self.choices(f.enum_of))
+        return [
+            "{",
+            f"static const char *const names[] = {{{names}}};",
+            "",
+            f'ctl_json_member_choice(stdout, {first}, "{member}", names, '
+            f"sizeof names / sizeof names[0], (size_t){source});",
+            "}",
+        ]
 
     def result_heads(self) -> list[tuple[str, str, list[str]]]:
         found = []
         for command in self.face["commands"]:
-            if "json" in command:
-                struct = self.c["methods"][command["method"]]["result"]
-                head = f"void ctl_{self.noun}_{command['name']}_json(const struct {struct} *r)"
+            if "json" in command and command["json"] != "record":
+                face = self.c["methods"][command["method"]]
+                struct = face.get("result") or face["record"]
+                name = ident(command["name"])
+                head = f"void ctl_{self.noun}_{name}_json(const struct {struct} *r)"
                 found.append((head, command["method"], command["json"]))
+        for name, method in self.face.get("replies", {}).items():
+            struct = self.c["methods"][method]["result"]
+            head = f"void ctl_{self.noun}_{name}_json(const struct {struct} *r)"
+            found.append((head, method, ["*"]))
         return found
 
     def emit_json(self) -> str:
@@ -566,6 +676,9 @@ class CommandLine:
             )
         for head, method, members in self.result_heads():
             lines = []
+            if members == ["*"]:
+                lines = self.json_lines(self.schema.method(method).response, "r->", True)
+                members = []
             for i, m in enumerate(members):
                 lines += self.result_value(method, m, "true" if i == 0 else "false")
             out.append(
@@ -581,11 +694,19 @@ class CommandLine:
         noun, upper = self.noun, self.noun.upper()
         options = list(self.options.values())
         enumerators = [self.enumerator(o.name) for o in options]
+        enumerators = enumerators or [f"CTL_{upper}_NONE"]
         members = [f"{o.declaration};" for o in options if o.declaration]
         manuals = [
-            f"extern const struct ctl_manual ctl_{noun}_{c['name']}_manual;"
+            f"extern const struct ctl_manual ctl_{noun}_{ident(c['name'])}_manual;"
             for c in self.face["commands"]
         ]
+        manuals += [
+            f"extern const char ctl_{noun}_{ident(c['name'])}_help[];"
+            for c in self.face["commands"]
+            if c.get("top")
+        ]
+        if self.has_noun:
+            manuals += [f"extern const char ctl_{noun}_{w}[];" for w in ("help", "summary")]
         requests = [f"{self.request_head(name, struct)};" for name, struct, _ in self.requests()]
         json = [f"{head};" for head, _ in self.record_heads()]
         json += [f"{head};" for head, _, _ in self.result_heads()]
@@ -619,8 +740,6 @@ struct ctl_{noun}_args {{
 }};
 
 {chr(10).join(manuals)}
-extern const char ctl_{noun}_help[];
-extern const char ctl_{noun}_summary[];
 
 /* False when the program is to end with *result, after a message. args is zeroed. */
 bool ctl_{noun}_parse(struct ctl_globals *globals, const struct ctl_manual *manual, int argc,
@@ -636,10 +755,60 @@ static inline bool ctl_{noun}_has(const struct ctl_{noun}_args *args, enum ctl_{
 
 /* Print a record as JSON to standard output. */
 {chr(10).join(json)}
-
+{self.runs()}
 #endif
 """
         )
+
+    def runs(self) -> str:
+        """What is by hand and called by commands/generated."""
+        if not self.face.get("runs"):
+            return ""
+        run = f"ctl_{self.noun}_run_fn"
+        arguments = f"const struct ctl_globals *globals, const struct ctl_{self.noun}_args *args"
+        by_hand, checks, prints = [], [], []
+        for command in self.face["commands"]:
+            if command.get("local"):
+                by_hand.append(f"int {self.run_name(command)}({arguments});")
+            elif not (command.get("drops") or "prints" in command):
+                by_hand.append(f"{run} {self.run_name(command)};")
+            if "prints" in command:
+                prints += [f"void {command['prints']}({self.printed(command)});"]
+            if "check" in command:
+                checks.append(f"int {command['check']}(const struct ctl_{self.noun}_args *args);")
+        folder = self.face.get("folder", self.noun)
+        text = f"\n/* By hand, in client/voxelctl/{folder}. Returns the exit status. */\n"
+        text += f"typedef int {run}(struct voxeld_client *client, {arguments});\n"
+        text += "\n".join(dict.fromkeys(by_hand)) + "\n"
+        if checks:
+            text += "/* Look at the command line before there is a connection: CTL_OK, or an exit"
+            text += " status after a message. */\n" + "\n".join(dict.fromkeys(checks)) + "\n"
+        if prints:
+            text += "/* Print for people. */\n" + "\n".join(dict.fromkeys(prints)) + "\n"
+        return text
+
+    def printed(self, command: dict[str, Any]) -> str:
+        """What a function that prints takes."""
+        face = self.c["methods"][command["method"]]
+        struct = face.get("result") or face["record"]
+        one = self.one_record(command)
+        if one is not None:
+            struct = self.c["records"][one.message_of.name]
+        words = f"const struct ctl_{self.noun}_args *args, " if command.get("with_args") else ""
+        return f"{words}const struct {struct} *r"
+
+    def result_fields(self, message: Message) -> list[Field]:
+        return [f for f in message.fields if f.path not in self.c.get("without", [])]
+
+    def one_record(self, command: dict[str, Any]) -> Field | None:
+        """The record that the reply has, where its result is a list of one."""
+        face = self.c["methods"][command["method"]]
+        if "result" not in face or "list" not in self.c["results"][face["result"]]:
+            return None
+        response = self.schema.method(command["method"]).response
+        records = self.c["records"]
+        found = [f for f in response.fields if f.is_message and f.message_of.name in records]
+        return found[0] if found and not found[0].is_repeated else None
 
     def source(self) -> str:
         parts = [
@@ -661,8 +830,9 @@ static inline bool ctl_{noun}_has(const struct ctl_{noun}_args *args, enum ctl_{
 
     def manuals(self) -> str:
         parts = [self.emit_manual(command) for command in self.face["commands"]]
-        parts.append(f"const char ctl_{self.noun}_help[] = {c_string(self.noun_manual())};\n")
-        parts.append(f'const char ctl_{self.noun}_summary[] = "{self.face["summary"]}";\n')
+        if self.has_noun:
+            parts.append(f"const char ctl_{self.noun}_help[] = {c_string(self.noun_manual())};\n")
+            parts.append(f'const char ctl_{self.noun}_summary[] = "{self.face["summary"]}";\n')
         what = f"Manuals of voxelctl {self.noun}."
         head = HEAD.format(sources=self.sources, what=what)
         head += f'#include "client/voxelctl/generated/{self.noun}_args.h"\n\n'

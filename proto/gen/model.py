@@ -75,8 +75,9 @@ def snake(name: str) -> str:
 
 
 def plural(noun: str) -> str:
-    if noun == "why":
-        return "explanations"
+    named = {"why": "explanations", "admin": "the daemon"}
+    if noun in named:
+        return named[noun]
     return f"{noun}es" if noun.endswith("ch") else f"{noun}s"
 
 

@@ -33,6 +33,26 @@ enum vxd_status vxd_exchange_send(struct vxd_exchange *call)
                            call->request_id, &call->reply, &call->err);
 }
 
+enum vxd_status vxd_exchange_send_for_limits(struct vxd_exchange *call)
+{
+    return vxd_client_get_info(call->client, &call->options, call->request_id,
+                               &call->reply, &call->err);
+}
+
+void vxd_exchange_allow(struct vxd_exchange *call, uint32_t more_ms)
+{
+    enum {
+        DEFAULT_TIMEOUT_MS = 5000
+    };
+    uint32_t own_ms =
+        call->client->timeout_ms > 0 ? call->client->timeout_ms : DEFAULT_TIMEOUT_MS;
+    uint64_t total_ms = (uint64_t)own_ms + more_ms;
+
+    if (call->options.timeout_ms == 0) {
+        call->options.timeout_ms = total_ms < INT32_MAX ? (uint32_t)total_ms : INT32_MAX;
+    }
+}
+
 enum vxd_status vxd_exchange_send_async(struct vxd_exchange *call, vxd_call_ended *ended,
                                         void *state)
 {

@@ -29,6 +29,12 @@ enum vxd_status vxd_exchange_begin(struct vxd_exchange *call,
 /* Sends call->request, whose method is set, and opens the reply. */
 enum vxd_status vxd_exchange_send(struct vxd_exchange *call);
 
+/* Sends it as a question for the server's info, whose limits the client keeps. */
+enum vxd_status vxd_exchange_send_for_limits(struct vxd_exchange *call);
+
+/* Gives a call that names no timeout the client's (5 s where it has none) and so much more. */
+void vxd_exchange_allow(struct vxd_exchange *call, uint32_t more_ms);
+
 /* Sends it without waiting: `ended` follows once where that works. */
 enum vxd_status vxd_exchange_send_async(struct vxd_exchange *call, vxd_call_ended *ended,
                                         void *state);

@@ -294,6 +294,20 @@ void ctl_json_number(FILE *stream, double value);
 void ctl_json_member_string(FILE *stream, bool first, const char *name, const char *s);
 void ctl_json_member_number(FILE *stream, bool first, const char *name, double value);
 void ctl_json_member_count(FILE *stream, bool first, const char *name, uint64_t n);
+enum {
+    CTL_DATE_BYTES = 32
+};
+
+/* Writes a time as "2026-11-27T12:00:00Z"; "?" where it has no date. Returns text. */
+const char *ctl_date(int64_t unix_ns, char *text);
+
+/* Writes an array of strings. */
+void ctl_json_member_strings(FILE *stream, bool first, const char *name,
+                             const char *const *strings, size_t n);
+/* Writes 16 hexadecimal digits as a string: not every reader keeps numbers of 64 bits. */
+void ctl_json_member_digest(FILE *stream, bool first, const char *name, uint64_t digest);
+/* Writes a time as ctl_date does. */
+void ctl_json_member_date(FILE *stream, bool first, const char *name, int64_t unix_ns);
 /* Writes three numbers as an array. */
 void ctl_json_member_vec3(FILE *stream, bool first, const char *name, const double v[3]);
 /* Writes {"translation": [x, y, z], "rotation": [x, y, z, w]}. */

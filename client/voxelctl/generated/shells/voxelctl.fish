@@ -12,13 +12,13 @@ function __voxelctl_at
     end
     test "$path" = "$argv[1]"
 end
-complete -c voxelctl -n '__voxelctl_at ""' -a backup
+complete -c voxelctl -n '__voxelctl_at ""' -a backup -d 'copies the daemon'\''s data directory while it runs'
 complete -c voxelctl -n '__voxelctl_at ""' -a bench
 complete -c voxelctl -n '__voxelctl_at ""' -a convert
 complete -c voxelctl -n '__voxelctl_at ""' -a demo
 complete -c voxelctl -n '__voxelctl_at ""' -a infer
-complete -c voxelctl -n '__voxelctl_at ""' -a info
-complete -c voxelctl -n '__voxelctl_at ""' -a log-level
+complete -c voxelctl -n '__voxelctl_at ""' -a info -d 'version, backend, methods and limits of the daemon'
+complete -c voxelctl -n '__voxelctl_at ""' -a log-level -d 'changes what the daemon logs'
 complete -c voxelctl -n '__voxelctl_at ""' -a map -d 'named hash maps: running maps of drives, and any other'
 complete -c voxelctl -n '__voxelctl_at ""' -a net
 complete -c voxelctl -n '__voxelctl_at ""' -a odometry -d 'odometry: where a lidar is, from its scans'
@@ -26,15 +26,15 @@ complete -c voxelctl -n '__voxelctl_at ""' -a posegraph -d 'pose graphs: loops c
 complete -c voxelctl -n '__voxelctl_at ""' -a refine -d 'volumes: shape from shading'
 complete -c voxelctl -n '__voxelctl_at ""' -a restore
 complete -c voxelctl -n '__voxelctl_at ""' -a scene
-complete -c voxelctl -n '__voxelctl_at ""' -a self-test
+complete -c voxelctl -n '__voxelctl_at ""' -a self-test -d 'has the daemon compute the same thing again and again'
 complete -c voxelctl -n '__voxelctl_at ""' -a slac -d 'alignment of fragments without rigidity'
-complete -c voxelctl -n '__voxelctl_at ""' -a status
+complete -c voxelctl -n '__voxelctl_at ""' -a status -d 'load, memory and slow requests of the daemon'
 complete -c voxelctl -n '__voxelctl_at ""' -a token -d 'short-lived tokens'
-complete -c voxelctl -n '__voxelctl_at ""' -a top
+complete -c voxelctl -n '__voxelctl_at ""' -a top -d 'the daemon'\''s load, memory and slow requests, live'
 complete -c voxelctl -n '__voxelctl_at ""' -a volume -d 'volumes: depth images to meshes'
 complete -c voxelctl -n '__voxelctl_at ""' -a voxelize
 complete -c voxelctl -n '__voxelctl_at ""' -a watch
-complete -c voxelctl -n '__voxelctl_at ""' -a why
+complete -c voxelctl -n '__voxelctl_at ""' -a why -d 'explains why a request was refused, or takes so long'
 complete -c voxelctl -n '__voxelctl_at ""' -l ca-file
 complete -c voxelctl -n '__voxelctl_at ""' -l cert-file
 complete -c voxelctl -n '__voxelctl_at ""' -l help
@@ -47,11 +47,11 @@ complete -c voxelctl -n '__voxelctl_at ""' -l url
 complete -c voxelctl -n '__voxelctl_at ""' -l version
 complete -c voxelctl -n '__voxelctl_at "backup"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "backup"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "backup"' -l drop
+complete -c voxelctl -n '__voxelctl_at "backup"' -l drop -d 'removes one'
 complete -c voxelctl -n '__voxelctl_at "backup"' -l help
 complete -c voxelctl -n '__voxelctl_at "backup"' -l json
 complete -c voxelctl -n '__voxelctl_at "backup"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "backup"' -l list
+complete -c voxelctl -n '__voxelctl_at "backup"' -l list -d 'lists the backups, when they were made and how large they are'
 complete -c voxelctl -n '__voxelctl_at "backup"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "backup"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "backup"' -l token-file
@@ -1144,11 +1144,11 @@ complete -c voxelctl -n '__voxelctl_at "scene verify"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene verify"' -l version
 complete -c voxelctl -n '__voxelctl_at "self-test"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "self-test"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "self-test"' -l duration-ms
+complete -c voxelctl -n '__voxelctl_at "self-test"' -l duration-ms -d 'how long, 1 to 60000; default 1000'
 complete -c voxelctl -n '__voxelctl_at "self-test"' -l help
 complete -c voxelctl -n '__voxelctl_at "self-test"' -l json
 complete -c voxelctl -n '__voxelctl_at "self-test"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "self-test"' -l points
+complete -c voxelctl -n '__voxelctl_at "self-test"' -l points -d 'points a stage, 1 to 1000000; default 20000'
 complete -c voxelctl -n '__voxelctl_at "self-test"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "self-test"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "self-test"' -l token-file
@@ -1254,12 +1254,12 @@ complete -c voxelctl -n '__voxelctl_at "token issue"' -l version
 complete -c voxelctl -n '__voxelctl_at "top"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "top"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "top"' -l help
-complete -c voxelctl -n '__voxelctl_at "top"' -l interval
+complete -c voxelctl -n '__voxelctl_at "top"' -l interval -d 'seconds between two looks, 0.1 to 3600; default 1'
 complete -c voxelctl -n '__voxelctl_at "top"' -l json
 complete -c voxelctl -n '__voxelctl_at "top"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "top"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "top"' -l timeout-ms
-complete -c voxelctl -n '__voxelctl_at "top"' -l times
+complete -c voxelctl -n '__voxelctl_at "top"' -l times -d 'ends after N looks'
 complete -c voxelctl -n '__voxelctl_at "top"' -l token-file
 complete -c voxelctl -n '__voxelctl_at "top"' -l url
 complete -c voxelctl -n '__voxelctl_at "top"' -l version
