@@ -9,7 +9,6 @@
 #include "client/voxelctl/map/voxelctl_map.h"
 #include "client/voxelctl/network/voxelctl_network.h"
 #include "client/voxelctl/odometry/voxelctl_odometry.h"
-#include "client/voxelctl/scene/voxelctl_scene.h"
 #include "client/voxelctl/slac/voxelctl_slac.h"
 #include "client/voxelctl/posegraph/voxelctl_posegraph.h"
 #include "client/voxelctl/volume/voxelctl_volume.h"

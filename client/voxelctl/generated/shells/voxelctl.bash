@@ -21,6 +21,16 @@ _voxelctl()
     "posegraph create --durable") words="always everysec off" ;;
     "posegraph load --durable") words="always everysec off" ;;
     "refine run --durable") words="always everysec off" ;;
+    "scene create --fusion") words=" last log-odds" ;;
+    "scene create --label-votes") words="2 3 4" ;;
+    "scene create --durable") words="always everysec off" ;;
+    "scene integrate --fusion") words=" last log-odds" ;;
+    "scene integrate --label-votes") words="2 3 4" ;;
+    "scene integrate --durable") words="always everysec off" ;;
+    "scene integrate --rule") words="constant label colour ramp height" ;;
+    "scene import --rule") words="conservative thin" ;;
+    "scene costmap --kind") words="costmap projected height slice distance" ;;
+    "scene costmap --unknown") words="kept free lethal" ;;
     "volume create --block") words="8 16" ;;
     "volume create --durable") words="always everysec off" ;;
     "volume create --when-full") words="unspecified refuse forget_farthest" ;;

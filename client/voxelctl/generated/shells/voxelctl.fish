@@ -25,7 +25,7 @@ complete -c voxelctl -n '__voxelctl_at ""' -a odometry -d 'odometry: where a lid
 complete -c voxelctl -n '__voxelctl_at ""' -a posegraph -d 'pose graphs: loops closed, places found again'
 complete -c voxelctl -n '__voxelctl_at ""' -a refine -d 'volumes: shape from shading'
 complete -c voxelctl -n '__voxelctl_at ""' -a restore
-complete -c voxelctl -n '__voxelctl_at ""' -a scene
+complete -c voxelctl -n '__voxelctl_at ""' -a scene -d 'voxel scenes: integrate drives, edit, cast rays, export'
 complete -c voxelctl -n '__voxelctl_at ""' -a self-test -d 'has the daemon compute the same thing again and again'
 complete -c voxelctl -n '__voxelctl_at ""' -a slac -d 'alignment of fragments without rigidity'
 complete -c voxelctl -n '__voxelctl_at ""' -a status -d 'load, memory and slow requests of the daemon'
@@ -698,32 +698,32 @@ complete -c voxelctl -n '__voxelctl_at "restore"' -l token-file
 complete -c voxelctl -n '__voxelctl_at "restore"' -l until
 complete -c voxelctl -n '__voxelctl_at "restore"' -l url
 complete -c voxelctl -n '__voxelctl_at "restore"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene"' -a branch
-complete -c voxelctl -n '__voxelctl_at "scene"' -a collect
-complete -c voxelctl -n '__voxelctl_at "scene"' -a collide
-complete -c voxelctl -n '__voxelctl_at "scene"' -a costmap
-complete -c voxelctl -n '__voxelctl_at "scene"' -a create
-complete -c voxelctl -n '__voxelctl_at "scene"' -a decay
-complete -c voxelctl -n '__voxelctl_at "scene"' -a diff
-complete -c voxelctl -n '__voxelctl_at "scene"' -a distance
-complete -c voxelctl -n '__voxelctl_at "scene"' -a drop
-complete -c voxelctl -n '__voxelctl_at "scene"' -a edit
-complete -c voxelctl -n '__voxelctl_at "scene"' -a export
-complete -c voxelctl -n '__voxelctl_at "scene"' -a frontiers
-complete -c voxelctl -n '__voxelctl_at "scene"' -a import
-complete -c voxelctl -n '__voxelctl_at "scene"' -a info
-complete -c voxelctl -n '__voxelctl_at "scene"' -a integrate
-complete -c voxelctl -n '__voxelctl_at "scene"' -a list
-complete -c voxelctl -n '__voxelctl_at "scene"' -a log
-complete -c voxelctl -n '__voxelctl_at "scene"' -a query
-complete -c voxelctl -n '__voxelctl_at "scene"' -a redo
-complete -c voxelctl -n '__voxelctl_at "scene"' -a render
-complete -c voxelctl -n '__voxelctl_at "scene"' -a repair
-complete -c voxelctl -n '__voxelctl_at "scene"' -a show
-complete -c voxelctl -n '__voxelctl_at "scene"' -a snapshot
-complete -c voxelctl -n '__voxelctl_at "scene"' -a undo
-complete -c voxelctl -n '__voxelctl_at "scene"' -a verify
-complete -c voxelctl -n '__voxelctl_at "scene branch"' -l at
+complete -c voxelctl -n '__voxelctl_at "scene"' -a branch -d 'makes a scene of a version of another one'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a collect -d 'gives back the memory of what is not kept'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a collide -d 'what touches obstacles'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a costmap -d 'a map that a robot plans with, as a file'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a create -d 'makes an empty scene'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a decay -d 'lets the log-odds of a scene fade'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a diff -d 'where two versions differ'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a distance -d 'how far the nearest obstacle is'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a drop -d 'forgets a scene'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a edit -d 'changes shapes, all or none'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a export -d 'occupied voxels as a file'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a frontiers -d 'where exploration can go on'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a import -d 'a mesh into a scene'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a info -d 'what a scene is, and how many voxels it has'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a integrate -d 'adds point clouds to a scene'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a list -d 'all scenes, and the memory they take'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a log -d 'versions and snapshots of a scene'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a query -d 'looks at a scene'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a redo -d 'takes an undo back'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a render -d 'a picture as .png, .jpg or .npy'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a repair -d 'mends a data directory, or says what is wrong'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a show -d 'a picture in the terminal'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a snapshot -d 'names a version, which keeps it'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a undo -d 'takes a change back'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a verify -d 'walks all that is kept of a scene'
+complete -c voxelctl -n '__voxelctl_at "scene branch"' -l at -d 'a version or a snapshot of NAME; default: the newest'
 complete -c voxelctl -n '__voxelctl_at "scene branch"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene branch"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene branch"' -l help
@@ -749,88 +749,88 @@ complete -c voxelctl -n '__voxelctl_at "scene collide"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene collide"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene collide"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene collide"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene collide"' -l max-range
+complete -c voxelctl -n '__voxelctl_at "scene collide"' -l max-range -d 'how far clearance is known; default: 2'
 complete -c voxelctl -n '__voxelctl_at "scene collide"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene collide"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene collide"' -l token-file
 complete -c voxelctl -n '__voxelctl_at "scene collide"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene collide"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l box
+complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l box -d 'of this box only, metres; default around all that is known'
 complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l cost-scaling
+complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l cost-scaling -d 'of 252 * exp(-K (d - radius)), 1/m; default 10'
 complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l help
-complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l in-voxels
-complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l inflation
+complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l in-voxels -d '... voxels from the low corner; --z, too'
+complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l inflation -d 'how far costs reach; default 0.55, negative none'
 complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l kind
-complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l robot-radius
+complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l kind -x -a 'costmap projected height slice distance' -d 'costmap (default): nav2'\''s costs; projected: 100, 0, -1; height: low, high, mean, slope (.npz); slice; distance: of a slice, to obstacles (.npy, .npz)'
+complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l robot-radius -d 'costs are 253 so near to an obstacle; default 0'
 complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l token-file
-complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l unknown
+complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l unknown -x -a 'kept free lethal' -d 'kept, free or lethal; default kept where the scene tracks free space, else free'
 complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l z
+complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l z -d 'the heights that count, metres; default all. Of a slice one'
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l depth
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l durable
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l frame
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l fusion
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l depth -d '2^N voxels a side, 4 to 21; default 17'
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l durable -x -a 'always everysec off' -d 'keep it on the server'\''s disk: a change that was answered outlives a loss of power (always), the server'\''s process, and a second later a loss of power (everysec), or when the system has written it (off)'
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l frame -d 'the map frame'
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l fusion -x -a ' last log-odds' -d 'how scans meet what is there: last (the last word counts) or log-odds (OctoMap'\''s rules; default with --track-free)'
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l help
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l journal-max-bytes
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l journal-max-bytes -d 'write a snapshot file after N bytes of journal; default 256 MiB'
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l json
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l keep
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l keep-seconds
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l keep -d 'keep the newest N versions, 1 to 4096; default 64'
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l keep-seconds -d '... that are younger than S seconds'
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l label-votes
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l log-odds
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l material-bits
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l max-bytes
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l origin
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l palette
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l size
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l label-votes -x -a '2 3 4' -d 'the material is that of most of the last N hits, 2 to 4'
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l log-odds -d 'probabilities of a hit, a miss, the clamps, and from which on a voxel is occupied; 0: 0.7, 0.4, 0.1192, 0.971, 0.5'
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l material-bits -d '0 (default), 4, 8 or 16 bits of material a voxel'
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l max-bytes -d 'device memory it may take'
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l origin -d 'low corner, metres; default: the centre lies at 0,0,0'
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l palette -d 'the next material, from 0: its name (may be empty) and colour; up to 256 times. semantickitti: its 19 classes'
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l size -d 'edge of a voxel'
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l token-file
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l track-free
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l track-free -d 'track free and unknown voxels apart; takes the highest material'
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene decay"' -l box
+complete -c voxelctl -n '__voxelctl_at "scene decay"' -l box -d 'in this box alone'
 complete -c voxelctl -n '__voxelctl_at "scene decay"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene decay"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "scene decay"' -l elapsed
-complete -c voxelctl -n '__voxelctl_at "scene decay"' -l factor
-complete -c voxelctl -n '__voxelctl_at "scene decay"' -l half-life
+complete -c voxelctl -n '__voxelctl_at "scene decay"' -l elapsed -d 'of so many seconds instead'
+complete -c voxelctl -n '__voxelctl_at "scene decay"' -l factor -d 'what is left of each log-odds, above 0 and below 1'
+complete -c voxelctl -n '__voxelctl_at "scene decay"' -l half-life -d 'half is left after so many seconds of the scans'\'' time, counted from the last such decay'
 complete -c voxelctl -n '__voxelctl_at "scene decay"' -l help
-complete -c voxelctl -n '__voxelctl_at "scene decay"' -l if-version
-complete -c voxelctl -n '__voxelctl_at "scene decay"' -l in-voxels
+complete -c voxelctl -n '__voxelctl_at "scene decay"' -l if-version -d 'only where the scene is at this version'
+complete -c voxelctl -n '__voxelctl_at "scene decay"' -l in-voxels -d 'both are voxels, not metres'
 complete -c voxelctl -n '__voxelctl_at "scene decay"' -l json
-complete -c voxelctl -n '__voxelctl_at "scene decay"' -l keep-ball
+complete -c voxelctl -n '__voxelctl_at "scene decay"' -l keep-ball -d 'not in this ball, around the robot say'
 complete -c voxelctl -n '__voxelctl_at "scene decay"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene decay"' -l step
+complete -c voxelctl -n '__voxelctl_at "scene decay"' -l step -d 'log-odds that are subtracted'
 complete -c voxelctl -n '__voxelctl_at "scene decay"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene decay"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene decay"' -l token-file
-complete -c voxelctl -n '__voxelctl_at "scene decay"' -l until
+complete -c voxelctl -n '__voxelctl_at "scene decay"' -l until -d 'up to this time of the scans, nanoseconds; default: that of the newest scan'
 complete -c voxelctl -n '__voxelctl_at "scene decay"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene decay"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene diff"' -l box
+complete -c voxelctl -n '__voxelctl_at "scene diff"' -l box -d 'in this box only, metres'
 complete -c voxelctl -n '__voxelctl_at "scene diff"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene diff"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "scene diff"' -l from
+complete -c voxelctl -n '__voxelctl_at "scene diff"' -l from -d 'a version or a snapshot; default: the version before the newest, with --to-scene the newest'
 complete -c voxelctl -n '__voxelctl_at "scene diff"' -l help
-complete -c voxelctl -n '__voxelctl_at "scene diff"' -l in-voxels
+complete -c voxelctl -n '__voxelctl_at "scene diff"' -l in-voxels -d '... voxels from the low corner'
 complete -c voxelctl -n '__voxelctl_at "scene diff"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene diff"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene diff"' -l level
-complete -c voxelctl -n '__voxelctl_at "scene diff"' -l out
+complete -c voxelctl -n '__voxelctl_at "scene diff"' -l level -d 'cells of 2^N voxels a side'
+complete -c voxelctl -n '__voxelctl_at "scene diff"' -l out -d '.npz: cells (voxel indices), changes (sums of 1 added, 2 removed, 4 of another material, 8 freed, 16 free no more); .npy: the cells alone'
 complete -c voxelctl -n '__voxelctl_at "scene diff"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene diff"' -l timeout-ms
-complete -c voxelctl -n '__voxelctl_at "scene diff"' -l to
-complete -c voxelctl -n '__voxelctl_at "scene diff"' -l to-scene
+complete -c voxelctl -n '__voxelctl_at "scene diff"' -l to -d 'default: the newest'
+complete -c voxelctl -n '__voxelctl_at "scene diff"' -l to-scene -d '... of this scene, which branched from the other, or from which the other branched'
 complete -c voxelctl -n '__voxelctl_at "scene diff"' -l token-file
 complete -c voxelctl -n '__voxelctl_at "scene diff"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene diff"' -l version
@@ -839,8 +839,8 @@ complete -c voxelctl -n '__voxelctl_at "scene distance"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene distance"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene distance"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene distance"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene distance"' -l max-range
-complete -c voxelctl -n '__voxelctl_at "scene distance"' -l out
+complete -c voxelctl -n '__voxelctl_at "scene distance"' -l max-range -d 'where distances end; default: 2'
+complete -c voxelctl -n '__voxelctl_at "scene distance"' -l out -d '.npz: distances, gradients, voxels; .npy: distances'
 complete -c voxelctl -n '__voxelctl_at "scene distance"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene distance"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene distance"' -l token-file
@@ -851,92 +851,92 @@ complete -c voxelctl -n '__voxelctl_at "scene drop"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene drop"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene drop"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene drop"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene drop"' -l missing-ok
+complete -c voxelctl -n '__voxelctl_at "scene drop"' -l missing-ok -d 'no error where there is no such scene'
 complete -c voxelctl -n '__voxelctl_at "scene drop"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene drop"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene drop"' -l token-file
 complete -c voxelctl -n '__voxelctl_at "scene drop"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene drop"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l ball
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l box
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l ball -d 'centre and radius'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l box -d 'low and high corner; the high one is not in it'
 complete -c voxelctl -n '__voxelctl_at "scene edit"' -l ca-file
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l capsule
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l capsule -d 'within R of the line between two points'
 complete -c voxelctl -n '__voxelctl_at "scene edit"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l copy-empty
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l copy-from
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l dilate
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l erase
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l erode
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l fill
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l free
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l grid
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l half-space
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l heightfield
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l copy-empty -d '... and emptiness too'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l copy-from -d 'a box takes what stands there (its low corner)'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l dilate -d 'others with at least T occupied neighbours fill'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l erase -d 'neither occupied nor free'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l erode -d 'those with fewer than T occupied neighbours go'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l fill -d 'occupied, of material M'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l free -d 'free, in scenes that track it'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l grid -d '... from this corner, by cells of this edge, from z up; default: 0,0,1,0'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l half-space -d 'points p with (NX,NY,NZ) . p <= D'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l heightfield -d 'columns up to the heights in it: .npy, or text, a line of equal x each; nan: no column'
 complete -c voxelctl -n '__voxelctl_at "scene edit"' -l help
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l if-version
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l in-voxels
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l if-version -d 'only where the scene is at this version'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l in-voxels -d 'lengths are voxels from the scene'\''s low corner'
 complete -c voxelctl -n '__voxelctl_at "scene edit"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene edit"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l leave
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l noise
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l operations
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l paint
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l pin
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l point-materials
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l points
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l replace
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l leave -d 'as they are, with --pin or --unpin'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l noise -d '... its radius changed by up to A either way, on a lattice of 2^BITS voxels'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l operations -d 'more of them, as JSON: the "operations" of the body of POST /v1/scene_edit, or the whole body'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l paint -d 'its occupied voxels take material M'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l pin -d '... and in scenes with log-odds: scans and decays leave them as they are; with --fill, --erase, --free and --leave'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l point-materials -d '... a material of its own for each, for --fill and --paint'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l points -d '.npy (integers: voxels; else metres), or text'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l replace -d 'those of material FROM take TO'
 complete -c voxelctl -n '__voxelctl_at "scene edit"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene edit"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene edit"' -l token-file
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l turn
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l unpin
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l turn -d '... turned and mirrored: 3 x 3 of 0, 1, -1 by rows'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l unpin -d '... or no longer do'
 complete -c voxelctl -n '__voxelctl_at "scene edit"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene edit"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene export"' -l box
+complete -c voxelctl -n '__voxelctl_at "scene export"' -l box -d 'of this box only, metres'
 complete -c voxelctl -n '__voxelctl_at "scene export"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene export"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "scene export"' -l counts
-complete -c voxelctl -n '__voxelctl_at "scene export"' -l dense
-complete -c voxelctl -n '__voxelctl_at "scene export"' -l free
+complete -c voxelctl -n '__voxelctl_at "scene export"' -l counts -d 'voxels a cell, in an .npz file'
+complete -c voxelctl -n '__voxelctl_at "scene export"' -l dense -d 'the box as an array x, y, z (.npy) of sums of 1 unknown, 2 occupied, 4 free'
+complete -c voxelctl -n '__voxelctl_at "scene export"' -l free -d 'the free voxels instead'
 complete -c voxelctl -n '__voxelctl_at "scene export"' -l help
-complete -c voxelctl -n '__voxelctl_at "scene export"' -l in-voxels
+complete -c voxelctl -n '__voxelctl_at "scene export"' -l in-voxels -d '... voxels from the low corner'
 complete -c voxelctl -n '__voxelctl_at "scene export"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene export"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene export"' -l level
-complete -c voxelctl -n '__voxelctl_at "scene export"' -l materials
-complete -c voxelctl -n '__voxelctl_at "scene export"' -l pinned
+complete -c voxelctl -n '__voxelctl_at "scene export"' -l level -d 'cells of 2^N voxels a side'
+complete -c voxelctl -n '__voxelctl_at "scene export"' -l materials -d '... of materials'
+complete -c voxelctl -n '__voxelctl_at "scene export"' -l pinned -d 'the pinned voxels instead'
 complete -c voxelctl -n '__voxelctl_at "scene export"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene export"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene export"' -l token-file
 complete -c voxelctl -n '__voxelctl_at "scene export"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene export"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l box
+complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l box -d 'of this box only, metres'
 complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l help
-complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l in-space
-complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l in-voxels
+complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l in-space -d 'voxels instead of columns'
+complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l in-voxels -d '... voxels from the low corner; --z, too'
 complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l min-cells
-complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l out
+complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l min-cells -d 'leaves smaller clusters out'
+complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l out -d '.npz: sizes, centroids, cells, clusters'
 complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l token-file
 complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l z
+complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l z -d 'the heights that count, metres; default all'
 complete -c voxelctl -n '__voxelctl_at "scene import"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene import"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene import"' -l help
-complete -c voxelctl -n '__voxelctl_at "scene import"' -l in-voxels
+complete -c voxelctl -n '__voxelctl_at "scene import"' -l in-voxels -d 'vertices are voxels from the scene'\''s low corner'
 complete -c voxelctl -n '__voxelctl_at "scene import"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene import"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene import"' -l material
-complete -c voxelctl -n '__voxelctl_at "scene import"' -l offset
-complete -c voxelctl -n '__voxelctl_at "scene import"' -l rule
-complete -c voxelctl -n '__voxelctl_at "scene import"' -l scale
-complete -c voxelctl -n '__voxelctl_at "scene import"' -l scene
+complete -c voxelctl -n '__voxelctl_at "scene import"' -l material -d 'of all voxels; default 0'
+complete -c voxelctl -n '__voxelctl_at "scene import"' -l offset -d 'added to all vertices after that'
+complete -c voxelctl -n '__voxelctl_at "scene import"' -l rule -x -a 'conservative thin' -d 'conservative (default): the voxels whose cube a triangle meets; thin: the thinnest surface without holes from face to face'
+complete -c voxelctl -n '__voxelctl_at "scene import"' -l scale -d 'metres of the file'\''s unit; default 1'
+complete -c voxelctl -n '__voxelctl_at "scene import"' -l scene -d 'the scene, which exists'
 complete -c voxelctl -n '__voxelctl_at "scene import"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene import"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene import"' -l token-file
@@ -955,43 +955,43 @@ complete -c voxelctl -n '__voxelctl_at "scene info"' -l version
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l depth
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l discretize
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l durable
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l erase
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l estimate
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l expect-digest
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l field
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l format
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l discretize -d 'one ray a hit voxel instead of one a point'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l durable -x -a 'always everysec off'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l erase -d 'erase what rays go through instead of marking it free; not where the scene fuses by log-odds'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l estimate -d 'find the poses by odometry, from --poses where they are given; files that are lost are counted, and not added'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l expect-digest -d 'only with the network whose digest begins so'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l field -d 'of label (default label) and ramp (default intensity)'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l format -d 'of the files, as of voxelctl voxelize'
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l frame
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l fusion
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l ground
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l fusion -x -a ' last log-odds'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l ground -d 'points of the ground hit nothing: of the plane that most points are near'
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l journal-max-bytes
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l keep
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l keep-seconds
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l label-votes
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l labels
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l label-votes -x -a '2 3 4'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l labels -d 'material of each label, numbers or names; -1: none, as for labels that are not here; or a file of such, a line each. Default: label i takes material i. Points of none hit nothing, but their rays count'
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l log-odds
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l material
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l material -d 'material of the points; default 0'
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l material-bits
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l max-bytes
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l max-range
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l min-hits
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l network
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l no-carve
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l no-speckles
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l odometry
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l max-range -d 'rays end here, and farther points hit nothing'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l min-hits -d 'nor do those of voxels that fewer points of a file hit'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l network -d 'a loaded network with labels by point: each file goes through it, and its labels say what materials points take'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l no-carve -d 'add points only'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l no-speckles -d 'nor those of voxels that stand alone'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l odometry -d 'by that odometry; default: one beside the scene'
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l origin
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l output
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l output -d 'of the network, where several have labels by point'
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l palette
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l poses
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l range
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l retry
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l rule
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l scene
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l size
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l poses -d 'the sensor'\''s pose in the map, a line a file: KITTI'\''s 12 numbers, TUM'\''s 8, or the 16 of a 4 x 4 matrix; default: the files are in the map'\''s frame'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l range -d 'of ramp and height'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l retry -d 'repeat a request that got no answer for so long; default 10'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l rule -x -a 'constant label colour ramp height' -d 'constant (default): all take --material; label: the field'\''s number; colour: the palette'\''s nearest; ramp: the palette as the field goes over --range; height: as z does'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l scene -d 'the scene'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l size -d 'make it where it is missing, with voxels of this edge and the other options of voxelctl scene create'
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l token-file
@@ -1013,7 +1013,7 @@ complete -c voxelctl -n '__voxelctl_at "scene log"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene log"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene log"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene log"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene log"' -l limit
+complete -c voxelctl -n '__voxelctl_at "scene log"' -l limit -d 'the newest N, 1 to 10000; default 100'
 complete -c voxelctl -n '__voxelctl_at "scene log"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene log"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene log"' -l token-file
@@ -1021,14 +1021,14 @@ complete -c voxelctl -n '__voxelctl_at "scene log"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene log"' -l version
 complete -c voxelctl -n '__voxelctl_at "scene query"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene query"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "scene query"' -l counts
+complete -c voxelctl -n '__voxelctl_at "scene query"' -l counts -d 'of overlap: count the voxels too'
 complete -c voxelctl -n '__voxelctl_at "scene query"' -l help
-complete -c voxelctl -n '__voxelctl_at "scene query"' -l in-voxels
+complete -c voxelctl -n '__voxelctl_at "scene query"' -l in-voxels -d 'points of values are voxels; .npy of integers always are'
 complete -c voxelctl -n '__voxelctl_at "scene query"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene query"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene query"' -l max-range
-complete -c voxelctl -n '__voxelctl_at "scene query"' -l out
-complete -c voxelctl -n '__voxelctl_at "scene query"' -l radius
+complete -c voxelctl -n '__voxelctl_at "scene query"' -l max-range -d 'how far rays go; default: through the scene'
+complete -c voxelctl -n '__voxelctl_at "scene query"' -l out -d '.npz: the arrays of the answer; .npy: states or distances (-1 = nothing)'
+complete -c voxelctl -n '__voxelctl_at "scene query"' -l radius -d 'how far nearest looks'
 complete -c voxelctl -n '__voxelctl_at "scene query"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene query"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene query"' -l token-file
@@ -1037,10 +1037,10 @@ complete -c voxelctl -n '__voxelctl_at "scene query"' -l version
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l help
-complete -c voxelctl -n '__voxelctl_at "scene redo"' -l if-version
+complete -c voxelctl -n '__voxelctl_at "scene redo"' -l if-version -d 'only where the scene is at this version'
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene redo"' -l of
+complete -c voxelctl -n '__voxelctl_at "scene redo"' -l of -d 'the version that the undo made; default: the newest undo that you made by voxelctl on this machine and that is not undone'
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l token-file
@@ -1073,7 +1073,7 @@ complete -c voxelctl -n '__voxelctl_at "scene render"' -l version
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l view-height
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "scene repair"' -l dry-run
+complete -c voxelctl -n '__voxelctl_at "scene repair"' -l dry-run -d 'changes nothing; reads all of it (a backup, say) and says what is wrong and what a start would do about it. Ends with 1 where something would be lost, with 2 where it cannot be read'
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l key-file
@@ -1107,14 +1107,14 @@ complete -c voxelctl -n '__voxelctl_at "scene show"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l variation
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l version
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l view-height
-complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l at
+complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l at -d 'this version, or what this snapshot names; default: the newest version'
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l drop
+complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l drop -d 'forget the name instead'
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l replace
+complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l replace -d 'move a name that is there already'
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l token-file
@@ -1123,10 +1123,10 @@ complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l version
 complete -c voxelctl -n '__voxelctl_at "scene undo"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene undo"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene undo"' -l help
-complete -c voxelctl -n '__voxelctl_at "scene undo"' -l if-version
+complete -c voxelctl -n '__voxelctl_at "scene undo"' -l if-version -d 'only where the scene is at this version'
 complete -c voxelctl -n '__voxelctl_at "scene undo"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene undo"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene undo"' -l of
+complete -c voxelctl -n '__voxelctl_at "scene undo"' -l of -d 'default: the newest change that you made by voxelctl on this machine and that is not undone'
 complete -c voxelctl -n '__voxelctl_at "scene undo"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene undo"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene undo"' -l token-file
