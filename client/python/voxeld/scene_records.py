@@ -238,7 +238,8 @@ def shape_parts(shape: PointList | Heightfield, field: str) -> list[wire.Part]:
         x=shape.x, y=shape.y, cell=shape.cell, low_z=shape.low_z,
     )  # fmt: skip
     number = scene_pb2.SceneHeightfield.HEIGHTS_FIELD_NUMBER
-    return wire.enclosed(SHAPE_HEIGHTFIELD, [head.SerializeToString(), *tensor_of(number, heights, keeps_axes=True)])
+    parts = [head.SerializeToString(), *tensor_of(number, heights, keeps_axes=True)]
+    return wire.enclosed(SHAPE_HEIGHTFIELD, parts)
 
 
 def plain_shape(shape: Shape, field: str) -> dict[str, Any]:
