@@ -7,7 +7,6 @@
 #include "client/voxelctl/commands/generated/commands_generated.h"
 #include "client/voxelctl/demo/voxelctl_demo.h"
 #include "client/voxelctl/map/voxelctl_map.h"
-#include "client/voxelctl/network/voxelctl_network.h"
 #include "client/voxelctl/odometry/voxelctl_odometry.h"
 #include "client/voxelctl/scene/voxelctl_scene.h"
 #include "client/voxelctl/slac/voxelctl_slac.h"

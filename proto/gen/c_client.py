@@ -108,7 +108,9 @@ class CClient:
         lines = []
         for f in message.fields:
             member = self.member(f)
-            lines += self.build_field(f, at, f"{at}{member}", f"{out}{f.name.lower()}", member)
+            made = self.build_field(f, at, f"{at}{member}", f"{out}{f.name.lower()}", member)
+            sent_with = self.face.get("sent_with", {}).get(f.path)
+            lines += self.only_if(f"{at}{sent_with}", made) if sent_with else made
         return lines
 
     def build_field(self, f: Field, at: str, source: str, target: str, member: str) -> list[str]:
@@ -125,6 +127,10 @@ class CClient:
             return [f'VXD_TRY(vxd_exchange_tensor(call, "{f.name}", &{source}, &{target}));']
         if f.is_message and member == ".":
             return self.build_nested(f, at, target)
+        if f.is_message and f.is_repeated and f.message_of.name == "Cloud":
+            given = f"call->arena, {source}, {at}n_{member}, &{target}, &call->err"
+            count = target.replace(f.name, "n_" + f.name)
+            return [f"VXD_TRY(vxd_request_clouds({given}));", f"{count} = {at}n_{member};"]
         if f.is_message and f.is_repeated:
             record = self.build_record(f.message_of)
             count = target.replace(f.name, "n_" + f.name)
@@ -325,7 +331,8 @@ out:
             elif f.is_enum:
                 lines.append(f"{out}{member} = (enum {self.enum(f)}){source};")
             else:
-                lines.append(f"{out}{member} = {source};")
+                kind = self.face.get("types", {}).get(f.path)
+                lines.append(f"{out}{member} = {f'({kind})' if kind else ''}{source};")
         return lines
 
     def is_embedded(self, f: Field) -> bool:
@@ -497,14 +504,18 @@ out:
                 lines.append(f"r->{member} = (enum {self.enum(f)})in->{f.name};")
             elif f.is_message:
                 name = self.read_record(f.message_of)
+                has = [] if self.is_embedded(f) else [f"r->has_{member} = true;"]
                 lines += [
                     f"if (in->{f.name} != NULL) {{",
                     f"VXD_TRY(read_{name}(reply, in->{f.name}, &r->{member}, err));",
-                    f"r->has_{member} = true;",
+                    *has,
                     "}",
                 ]
             else:
                 lines.append(f"r->{member} = in->{f.name};")
+        then = self.method_face(method).get("then")  # what is checked by hand
+        if then:
+            lines.append(f"VXD_TRY({then}(request, r, err));")
         return lines
 
     def open_list(self, f: Field, member: str) -> list[str]:
@@ -532,7 +543,7 @@ out:
         text = "\n".join(body)
         fails = "VXD_TRY" in text or "goto out" in text
         request = ""
-        if "request->" in text:
+        if "request->" in text or "(request" in text:
             request = f"const struct {face['request']} *request, "
         header = [f"r->{name} = header->{name};" for name in result["header"]]
         uses_header = bool(header) or "header->" in text
@@ -632,7 +643,8 @@ out:
         if "result" in face:
             begin = ["*out = NULL;"]
             opens = f"open_{method.name}(&call, "
-            if any("request->" in line for line in self.open_statements_of(method)):
+            uses = ("request->", "(request")
+            if any(u in line for line in self.open_statements_of(method) for u in uses):
                 opens += "request, "
             end = [f"VXD_TRY({opens}out));"]
             if is_optional:
@@ -676,7 +688,7 @@ out:
                 f"void {result['free']}(struct {struct} *result)\n{{\n"
                 "vxd_result_free(result);\n}\n"
             )
-        headers = [self.face["header"]]
+        headers = [self.face["header"], *self.face.get("own_headers", [])]
         headers += [f"client/c/include/voxeld_{name}.h" for name in self.face.get("parts", {})]
         head = HEAD.format(
             sources=f"{self.source}.proto and faces/{self.noun}.toml",

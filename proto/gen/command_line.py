@@ -198,12 +198,15 @@ class CommandLine:
             self.choice_words[f.flag] = words
             call = f"ctl_parse_dtype(value, strlen(value), &{member})"
             return listed(words) if words else "a type", f"enum {kind} {name}", call
-        words = self.choices(f.enum_of)
+        words = [w for w in self.choices(f.enum_of) if w]
         self.choice_words[f.flag] = words
         call = f"parse_{name}(value, &{member})"
         return listed(words), f"enum {kind} {name}", call
 
     def choices(self, enum: Enum) -> list[str]:
+        """Its words by number; an empty one cannot be given."""
+        if enum.name in self.face.get("choices", {}):
+            return self.face["choices"][enum.name]
         names = [v.name for v in enum.values]
         while len({n.split("_", 1)[0] for n in names}) == 1 and all("_" in n for n in names):
             names = [n.split("_", 1)[1] for n in names]
@@ -366,13 +369,14 @@ class CommandLine:
                 kind = self.c["enums"][f.enum_of.name][0]
                 names = ", ".join(f'"{n}"' for n in self.choices(f.enum_of))
                 name = f.flag.replace("-", "_")
+                least = 0 if self.choices(f.enum_of)[0] else 1
                 out.append(f"""static bool parse_{name}(const char *text, enum {kind} *out)
 {{
     static const char *const names[] = {{{names}, NULL}};
     int choice = ctl_parse_choice(text, names);
 
     *out = (enum {kind})choice;
-    return choice >= 0;
+    return choice >= {least};
 }}
 """)
         return out

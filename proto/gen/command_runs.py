@@ -96,6 +96,9 @@ class CommandRuns:
             declared.append("bool existed = false;")
             call = self.call(command, method, ["&existed"])
             shown = f"ctl_print_dropped(globals, existed, {self.subject(command)});"
+            if command["drops"] is not True:
+                words = ", ".join(f'"{w}"' for w in command["drops"])
+                shown = f"ctl_print_gone(globals, existed, {self.subject(command)}, {words});"
             return [*self.failed(command, call), shown]
         declared.append(f"struct {face['result']} *r;")
         free = self.c["results"][face["result"]]["free"]
@@ -179,7 +182,7 @@ class CommandRuns:
         json.append('(void)fputs("}\\n", stdout);')
         text = [f"{command['prints']}(r);"]
         if {"n_bytes", "limit_bytes"} <= {f.name for f in others}:
-            total = f'r->n_{members}, "{members}", r->n_bytes, r->limit_bytes'
+            total = f'globals, r->n_{members}, "{members}", r->n_bytes, r->limit_bytes'
             text.append(f"ctl_print_total({total});")
         return self.either(json, text)
 

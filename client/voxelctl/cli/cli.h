@@ -181,6 +181,9 @@ struct voxeld_client *ctl_connect(const struct ctl_globals *globals);
 /* Print the outcome of dropping one, and what all of them together take, as text or
  * JSON. The second ends the JSON object that holds their list; what is "maps", say. */
 void ctl_print_dropped(const struct ctl_globals *globals, bool existed, const char *name);
+/* The first with other words than "dropped" and "there is no". */
+void ctl_print_gone(const struct ctl_globals *globals, bool existed, const char *name,
+                    const char *gone, const char *none);
 void ctl_print_total(const struct ctl_globals *globals, size_t n, const char *what,
                      uint64_t n_bytes, uint64_t limit_bytes);
 

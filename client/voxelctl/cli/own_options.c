@@ -38,6 +38,18 @@ static const char *name_of(const struct ctl_own_options *own, ctl_bits bit)
     return own->known[i].name;
 }
 
+/* Reports a wrong number of words, with the manual's line that says which are right. */
+static int wrong_words(const struct ctl_command *command, size_t n)
+{
+    const char *usage = strstr(command->help, "usage: ");
+
+    if (usage == NULL) {
+        return ctl_usage(command->name, "%zu words after the options", n);
+    }
+    return ctl_usage(command->name, "%zu words after the options; %.*s", n,
+                     (int)strcspn(usage, "\n"), usage);
+}
+
 /* Checks that the options that were given go with each other; *result after a message. */
 static bool go_together(const struct ctl_command *command,
                         const struct ctl_own_options *own, ctl_bits given, int *result)
@@ -89,7 +101,7 @@ bool ctl_take_own_options(struct ctl_globals *globals, const struct ctl_command 
     }
     n_words = (size_t)(argc - optind);
     if (n_words < own->n_min || n_words > own->n_max) {
-        *result = ctl_usage(command->name, "%zu words after the options", n_words);
+        *result = wrong_words(command, n_words);
         return true;
     }
     return !go_together(command, own, given, result);

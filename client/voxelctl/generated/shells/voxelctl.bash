@@ -16,6 +16,7 @@ _voxelctl()
     "map create --durable") words="always everysec off" ;;
     "map find --neighbours") words="6 8 27" ;;
     "map update --combine") words="set add min max" ;;
+    "net load --precision") words="fp32 tf32 fp16 bf16 auto" ;;
     "odometry create --method") words="plane point" ;;
     "odometry run --method") words="plane point" ;;
     "posegraph create --durable") words="always everysec off" ;;
@@ -53,12 +54,12 @@ _voxelctl()
     "map save") words="--ca-file --cert-file --file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "map update") words="--ca-file --cert-file --combine --help --insert-missing --json --key-file --timeout --timeout-ms --token-file --url --values --version" ;;
     "net") words="check info init list load unload" ;;
-    "net check") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
-    "net info") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
-    "net init") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
-    "net list") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
-    "net load") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
-    "net unload") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
+    "net check") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "net info") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "net init") words="--ca-file --cert-file --help --json --key-file --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
+    "net list") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "net load") words="--ca-file --cert-file --help --json --key-file --precision --timeout --timeout-ms --token-file --url --version" ;;
+    "net unload") words="--ca-file --cert-file --help --json --key-file --missing-ok --timeout --timeout-ms --token-file --url --version" ;;
     "odometry") words="create drop info list register reset run" ;;
     "odometry create") words="--ca-file --cert-file --help --initial --json --key-file --max-points --max-range --max-translation --method --min-fitness --min-range --size --timeout --timeout-ms --token-file --ttl --url --version" ;;
     "odometry drop") words="--ca-file --cert-file --help --json --key-file --missing-ok --timeout --timeout-ms --token-file --url --version" ;;

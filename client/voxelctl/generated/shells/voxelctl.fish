@@ -16,11 +16,11 @@ complete -c voxelctl -n '__voxelctl_at ""' -a backup -d 'copies the daemon'\''s 
 complete -c voxelctl -n '__voxelctl_at ""' -a bench
 complete -c voxelctl -n '__voxelctl_at ""' -a convert
 complete -c voxelctl -n '__voxelctl_at ""' -a demo
-complete -c voxelctl -n '__voxelctl_at ""' -a infer
+complete -c voxelctl -n '__voxelctl_at ""' -a infer -d 'runs a network on point cloud files'
 complete -c voxelctl -n '__voxelctl_at ""' -a info -d 'version, backend, methods and limits of the daemon'
 complete -c voxelctl -n '__voxelctl_at ""' -a log-level -d 'changes what the daemon logs'
 complete -c voxelctl -n '__voxelctl_at ""' -a map -d 'named hash maps: running maps of drives, and any other'
-complete -c voxelctl -n '__voxelctl_at ""' -a net
+complete -c voxelctl -n '__voxelctl_at ""' -a net -d 'networks: load, unload, list, look at, check their files'
 complete -c voxelctl -n '__voxelctl_at ""' -a odometry -d 'odometry: where a lidar is, from its scans'
 complete -c voxelctl -n '__voxelctl_at ""' -a posegraph -d 'pose graphs: loops closed, places found again'
 complete -c voxelctl -n '__voxelctl_at ""' -a refine -d 'volumes: shape from shading'
@@ -112,14 +112,14 @@ complete -c voxelctl -n '__voxelctl_at "demo"' -l url
 complete -c voxelctl -n '__voxelctl_at "demo"' -l version
 complete -c voxelctl -n '__voxelctl_at "infer"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "infer"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "infer"' -l digest
-complete -c voxelctl -n '__voxelctl_at "infer"' -l format
-complete -c voxelctl -n '__voxelctl_at "infer"' -l half
+complete -c voxelctl -n '__voxelctl_at "infer"' -l digest -d 'fails unless the network'\''s digest begins so'
+complete -c voxelctl -n '__voxelctl_at "infer"' -l format -d 'pcd, ply, npy, npz, las, kitti or nuscenes. Default: by the file'\''s ending; needed for .bin and standard input'
+complete -c voxelctl -n '__voxelctl_at "infer"' -l half -d 'values as float16'
 complete -c voxelctl -n '__voxelctl_at "infer"' -l help
 complete -c voxelctl -n '__voxelctl_at "infer"' -l json
 complete -c voxelctl -n '__voxelctl_at "infer"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "infer"' -l out
-complete -c voxelctl -n '__voxelctl_at "infer"' -l output
+complete -c voxelctl -n '__voxelctl_at "infer"' -l output -d 'which output; "*" = all. Default: the small ones, vectors and labels'
 complete -c voxelctl -n '__voxelctl_at "infer"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "infer"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "infer"' -l token-file
@@ -317,21 +317,17 @@ complete -c voxelctl -n '__voxelctl_at "map update"' -l token-file
 complete -c voxelctl -n '__voxelctl_at "map update"' -l url
 complete -c voxelctl -n '__voxelctl_at "map update"' -l values -d 'rows of a value array, one a key: .npy of the array'\''s type, or text; may be given for every array'
 complete -c voxelctl -n '__voxelctl_at "map update"' -l version
-complete -c voxelctl -n '__voxelctl_at "net"' -a check
-complete -c voxelctl -n '__voxelctl_at "net"' -a info
-complete -c voxelctl -n '__voxelctl_at "net"' -a init
-complete -c voxelctl -n '__voxelctl_at "net"' -a list
-complete -c voxelctl -n '__voxelctl_at "net"' -a load
-complete -c voxelctl -n '__voxelctl_at "net"' -a unload
+complete -c voxelctl -n '__voxelctl_at "net"' -a check -d 'reads config and weights, builds the network and runs it once'
+complete -c voxelctl -n '__voxelctl_at "net"' -a info -d 'fields it looks at, outputs, layers, times of the last run'
+complete -c voxelctl -n '__voxelctl_at "net"' -a init -d 'writes random weights for a config'
+complete -c voxelctl -n '__voxelctl_at "net"' -a list -d 'those loaded, and the names of those that may be'
+complete -c voxelctl -n '__voxelctl_at "net"' -a load -d 'loads a network, or loads it anew'
+complete -c voxelctl -n '__voxelctl_at "net"' -a unload -d 'forgets a network'
 complete -c voxelctl -n '__voxelctl_at "net check"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "net check"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "net check"' -l help
 complete -c voxelctl -n '__voxelctl_at "net check"' -l json
 complete -c voxelctl -n '__voxelctl_at "net check"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "net check"' -l missing-ok
-complete -c voxelctl -n '__voxelctl_at "net check"' -l precision
-complete -c voxelctl -n '__voxelctl_at "net check"' -l replace
-complete -c voxelctl -n '__voxelctl_at "net check"' -l seed
 complete -c voxelctl -n '__voxelctl_at "net check"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "net check"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "net check"' -l token-file
@@ -342,10 +338,6 @@ complete -c voxelctl -n '__voxelctl_at "net info"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "net info"' -l help
 complete -c voxelctl -n '__voxelctl_at "net info"' -l json
 complete -c voxelctl -n '__voxelctl_at "net info"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "net info"' -l missing-ok
-complete -c voxelctl -n '__voxelctl_at "net info"' -l precision
-complete -c voxelctl -n '__voxelctl_at "net info"' -l replace
-complete -c voxelctl -n '__voxelctl_at "net info"' -l seed
 complete -c voxelctl -n '__voxelctl_at "net info"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "net info"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "net info"' -l token-file
@@ -356,10 +348,8 @@ complete -c voxelctl -n '__voxelctl_at "net init"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "net init"' -l help
 complete -c voxelctl -n '__voxelctl_at "net init"' -l json
 complete -c voxelctl -n '__voxelctl_at "net init"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "net init"' -l missing-ok
-complete -c voxelctl -n '__voxelctl_at "net init"' -l precision
-complete -c voxelctl -n '__voxelctl_at "net init"' -l replace
-complete -c voxelctl -n '__voxelctl_at "net init"' -l seed
+complete -c voxelctl -n '__voxelctl_at "net init"' -l replace -d 'over a file that is there'
+complete -c voxelctl -n '__voxelctl_at "net init"' -l seed -d 'equal seeds, equal weights, everywhere; default 1'
 complete -c voxelctl -n '__voxelctl_at "net init"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "net init"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "net init"' -l token-file
@@ -370,10 +360,6 @@ complete -c voxelctl -n '__voxelctl_at "net list"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "net list"' -l help
 complete -c voxelctl -n '__voxelctl_at "net list"' -l json
 complete -c voxelctl -n '__voxelctl_at "net list"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "net list"' -l missing-ok
-complete -c voxelctl -n '__voxelctl_at "net list"' -l precision
-complete -c voxelctl -n '__voxelctl_at "net list"' -l replace
-complete -c voxelctl -n '__voxelctl_at "net list"' -l seed
 complete -c voxelctl -n '__voxelctl_at "net list"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "net list"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "net list"' -l token-file
@@ -384,10 +370,7 @@ complete -c voxelctl -n '__voxelctl_at "net load"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "net load"' -l help
 complete -c voxelctl -n '__voxelctl_at "net load"' -l json
 complete -c voxelctl -n '__voxelctl_at "net load"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "net load"' -l missing-ok
-complete -c voxelctl -n '__voxelctl_at "net load"' -l precision
-complete -c voxelctl -n '__voxelctl_at "net load"' -l replace
-complete -c voxelctl -n '__voxelctl_at "net load"' -l seed
+complete -c voxelctl -n '__voxelctl_at "net load"' -l precision -x -a 'fp32 tf32 fp16 bf16 auto' -d 'fp32, tf32, fp16, bf16, or auto: fp16 on a GPU, else fp32; default: what its config says'
 complete -c voxelctl -n '__voxelctl_at "net load"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "net load"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "net load"' -l token-file
@@ -398,10 +381,7 @@ complete -c voxelctl -n '__voxelctl_at "net unload"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "net unload"' -l help
 complete -c voxelctl -n '__voxelctl_at "net unload"' -l json
 complete -c voxelctl -n '__voxelctl_at "net unload"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "net unload"' -l missing-ok
-complete -c voxelctl -n '__voxelctl_at "net unload"' -l precision
-complete -c voxelctl -n '__voxelctl_at "net unload"' -l replace
-complete -c voxelctl -n '__voxelctl_at "net unload"' -l seed
+complete -c voxelctl -n '__voxelctl_at "net unload"' -l missing-ok -d 'no error where it is not loaded'
 complete -c voxelctl -n '__voxelctl_at "net unload"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "net unload"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "net unload"' -l token-file
