@@ -12,7 +12,6 @@
 #include "client/voxelctl/slac/voxelctl_slac.h"
 #include "client/voxelctl/posegraph/voxelctl_posegraph.h"
 #include "client/voxelctl/volume/voxelctl_volume.h"
-#include "client/voxelctl/watch/voxelctl_watch.h"
 #include "proto/base/closest.h"
 
 static const struct ctl_command *const commands[] = {

@@ -702,4 +702,6 @@ out:
 
 
 def outputs(schema: Schema, noun: str, face: dict[str, Any]) -> dict[str, str]:
+    if face["c"].get("by_hand_all"):
+        return {}
     return {f"client/c/generated/{noun}_client.c": CClient(schema, noun, face).text()}

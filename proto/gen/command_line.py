@@ -147,11 +147,13 @@ class CommandLine:
         needs = f.only_with[0] if f.only_with else ""
         other = f.message.field(needs) if needs and f.message.has(needs) else None
         excluded = [f.message.field(n) for n in f.never_with if f.message.has(n)]
+        needed = self.face.get("needs", {}).get(f.flag)
         return Option(
             f.flag,
             f.option.flag,
             *self.value_of(f, member),
-            needs=flag if (flag := self.flag_of(other) if other else "") != f.flag else "",
+            needs=needed
+            or (flag if (flag := self.flag_of(other) if other else "") != f.flag else ""),
             excludes=next((flag for e in excluded if (flag := self.flag_of(e))), ""),
         )
 
@@ -221,7 +223,8 @@ class CommandLine:
             return listed(numbers), f"uint32_t {name}", call
         if f.type == Types.TYPE_DOUBLE:
             assert f.range is not None
-            call = f"ctl_parse_between(value, {f.range.low:g}, {f.range.high:.17g}, &{member})"
+            high = "HUGE_VAL" if math.isinf(f.range.high) else f"{f.range.high:.17g}"
+            call = f"ctl_parse_between(value, {f.range.low:g}, {high}, &{member})"
             unit = {"s": "seconds, ", "m": "metres, "}.get(f.unit, "")
             return f"{unit}{f.range.words()}", f"double {name}", call
         if f.type in (Types.TYPE_UINT32, Types.TYPE_INT32):
@@ -254,6 +257,13 @@ class CommandLine:
             declaration = f"uint32_t {member}"
             top = high if high > 0 else "UINT32_MAX"
             parse = f"ctl_parse_u32(value, {low}, {top}, &args->{member})"
+        elif own["type"] == "set":  # a bit for each word, from the lowest on
+            self.choice_words[name] = own["words"]
+            right = f"of {', '.join(own['words'])}"
+            declaration = f"uint32_t {member}"
+            words = ", ".join(f'"{w}"' for w in own["words"])
+            known = f"(const char *const[]){{{words}, NULL}}"
+            parse = f"ctl_parse_set(value, {known}, &args->{member})"
         elif own["type"] == "parsed":  # by a function by hand
             declaration = own["declaration"]
             parse = own["parse"]
@@ -827,10 +837,12 @@ static inline bool ctl_{noun}_has(const struct ctl_{noun}_args *args, enum ctl_{
         ]
         what = f"Options of voxelctl {self.noun}, and requests from them."
         head = HEAD.format(sources=self.sources, what=what)
+        body = "\n".join(parts)
+        head += "#include <math.h>\n" if "HUGE_VAL" in body else ""
         head += (
             f'#include <string.h>\n\n#include "client/voxelctl/generated/{self.noun}_args.h"\n\n'
         )
-        return formatted(head + "\n".join(parts))
+        return formatted(head + body)
 
     def manuals(self) -> str:
         parts = [self.emit_manual(command) for command in self.face["commands"]]
@@ -854,9 +866,11 @@ static inline bool ctl_{noun}_has(const struct ctl_{noun}_args *args, enum ctl_{
 def outputs(schema: Schema, noun: str, face: dict[str, Any]) -> dict[str, str]:
     line = CommandLine(schema, noun, face)
     folder = "client/voxelctl/generated"
-    return {
+    made = {
         f"{folder}/{noun}_args.h": line.header(),
         f"{folder}/{noun}_args.c": line.source(),
         f"{folder}/{noun}_manuals.c": line.manuals(),
-        f"{folder}/{noun}_json.c": line.json(),
     }
+    if line.record_heads() or line.result_heads():
+        made[f"{folder}/{noun}_json.c"] = line.json()
+    return made

@@ -248,6 +248,13 @@ bool ctl_parse_u64(const char *text, uint64_t *out);
 bool ctl_parse_between(const char *text, double low, double high, double *out);
 /* Parses one edge for all axes, or three, each > 0. */
 bool ctl_parse_size(const char *text, double size_m[3]);
+/* Parses the low corner and then the high one, or low and high for all axes, each low below its high. */
+bool ctl_parse_corners(const char *text, double out[6]);
+/* Parses WIDTHxHEIGHT, each 1 to `most`. */
+bool ctl_parse_pixels(const char *text, uint32_t most, uint32_t out[2]);
+/* Parses names separated by commas, of those of which the last is NULL, to a bit each, from the lowest
+ * on. */
+bool ctl_parse_set(const char *text, const char *const *names, uint32_t *bits);
 /* Finds the text among the names, the last of which is NULL; -1 = none. */
 int ctl_parse_choice(const char *text, const char *const *names);
 /* Parses always, everysec, off to VOXELD_FSYNC_..., VOXELD_MAP_FSYNC_...; -1 = none. */

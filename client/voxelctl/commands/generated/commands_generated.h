@@ -16,5 +16,7 @@ extern const struct ctl_command ctl_why;
 extern const struct ctl_command ctl_net;
 extern const struct ctl_command ctl_infer;
 extern const struct ctl_command ctl_token;
+extern const struct ctl_command ctl_voxelize;
+extern const struct ctl_command ctl_watch;
 
 #endif

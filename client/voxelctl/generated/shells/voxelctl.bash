@@ -22,6 +22,10 @@ _voxelctl()
     "posegraph create --durable") words="always everysec off" ;;
     "posegraph load --durable") words="always everysec off" ;;
     "refine run --durable") words="always everysec off" ;;
+    "scene render --camera") words="pinhole orthographic equirectangular" ;;
+    "scene render --mode") words="colour height depth normal material ao path age label" ;;
+    "scene show --camera") words="pinhole orthographic equirectangular" ;;
+    "scene show --mode") words="colour height depth normal material ao path age label" ;;
     "volume create --block") words="8 16" ;;
     "volume create --durable") words="always everysec off" ;;
     "volume create --when-full") words="unspecified refuse forget_farthest" ;;
@@ -29,6 +33,9 @@ _voxelctl()
     "volume run --block") words="8 16" ;;
     "volume run --when-full") words="unspecified refuse forget_farthest" ;;
     "volume run --durable") words="always everysec off" ;;
+    "voxelize --rule") words="spconv minkowski double" ;;
+    "voxelize --order") words="morton first" ;;
+    "voxelize --reduce") words="mean sum min max first" ;;
     esac
     if [ -z "$words" ] && { [[ $prev != --* ]] || [[ $cur == -* ]]; }; then
         case "$path" in

@@ -32,8 +32,8 @@ complete -c voxelctl -n '__voxelctl_at ""' -a status -d 'load, memory and slow r
 complete -c voxelctl -n '__voxelctl_at ""' -a token -d 'short-lived tokens'
 complete -c voxelctl -n '__voxelctl_at ""' -a top -d 'the daemon'\''s load, memory and slow requests, live'
 complete -c voxelctl -n '__voxelctl_at ""' -a volume -d 'volumes: depth images to meshes'
-complete -c voxelctl -n '__voxelctl_at ""' -a voxelize
-complete -c voxelctl -n '__voxelctl_at ""' -a watch
+complete -c voxelctl -n '__voxelctl_at ""' -a voxelize -d 'point cloud files to voxels'
+complete -c voxelctl -n '__voxelctl_at ""' -a watch -d 'what changes in scenes, as it happens'
 complete -c voxelctl -n '__voxelctl_at ""' -a why -d 'explains why a request was refused, or takes so long'
 complete -c voxelctl -n '__voxelctl_at ""' -l ca-file
 complete -c voxelctl -n '__voxelctl_at ""' -l cert-file
@@ -697,9 +697,9 @@ complete -c voxelctl -n '__voxelctl_at "scene"' -a list
 complete -c voxelctl -n '__voxelctl_at "scene"' -a log
 complete -c voxelctl -n '__voxelctl_at "scene"' -a query
 complete -c voxelctl -n '__voxelctl_at "scene"' -a redo
-complete -c voxelctl -n '__voxelctl_at "scene"' -a render
+complete -c voxelctl -n '__voxelctl_at "scene"' -a render -d 'a picture of a scene as a file'
 complete -c voxelctl -n '__voxelctl_at "scene"' -a repair
-complete -c voxelctl -n '__voxelctl_at "scene"' -a show
+complete -c voxelctl -n '__voxelctl_at "scene"' -a show -d 'a picture of a scene in the terminal'
 complete -c voxelctl -n '__voxelctl_at "scene"' -a snapshot
 complete -c voxelctl -n '__voxelctl_at "scene"' -a undo
 complete -c voxelctl -n '__voxelctl_at "scene"' -a verify
@@ -1026,31 +1026,31 @@ complete -c voxelctl -n '__voxelctl_at "scene redo"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l token-file
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l ao
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l bounces
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l ao -d 'rays to find how open each place is; default 0, of ao 16'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l bounces -d 'path: how often light is followed; default 3'
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l ca-file
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l camera
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l camera -x -a 'pinhole orthographic equirectangular' -d 'pinhole, orthographic or equirectangular'
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l clip
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l detail
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l eye
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l fov
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l clip -d 'only what is in this box'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l detail -d 'smaller cubes are drawn as one voxel'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l eye -d 'where the camera is, metres; goes with --look'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l fov -d 'between the top and the bottom edge; default 50'
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l look
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l mode
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l no-shadows
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l samples
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l size
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l look -d 'the point in the middle of the picture (without both: a view of all that is occupied)'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l mode -x -a 'colour height depth normal material ao path age label' -d 'colour, height, depth, normal, material, ao, path, age (by who changed it last) or label (without light)'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l no-shadows -d 'the sun throws none'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l samples -d 'rays of a pixel, for smooth edges; default 1, of path 16'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l size -d 'pixels'
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l token-file
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l up
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l up -d 'points upwards in the picture; default 0,0,1'
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l url
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l variation
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l variation -d '0 to 1: by how much colours vary from voxel to voxel'
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l view-height
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l view-height -d 'orthographic: metres between the top and bottom edge'
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l dry-run
@@ -1062,31 +1062,31 @@ complete -c voxelctl -n '__voxelctl_at "scene repair"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l token-file
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l ao
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l bounces
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l ao -d 'rays to find how open each place is; default 0, of ao 16'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l bounces -d 'path: how often light is followed; default 3'
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l ca-file
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l camera
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l camera -x -a 'pinhole orthographic equirectangular' -d 'pinhole, orthographic or equirectangular'
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l clip
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l detail
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l eye
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l fov
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l clip -d 'only what is in this box'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l detail -d 'smaller cubes are drawn as one voxel'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l eye -d 'where the camera is, metres; goes with --look'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l fov -d 'between the top and the bottom edge; default 50'
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l look
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l mode
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l no-shadows
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l samples
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l size
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l look -d 'the point in the middle of the picture (without both: a view of all that is occupied)'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l mode -x -a 'colour height depth normal material ao path age label' -d 'colour, height, depth, normal, material, ao, path, age (by who changed it last) or label (without light)'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l no-shadows -d 'the sun throws none'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l samples -d 'rays of a pixel, for smooth edges; default 1, of path 16'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l size -d 'pixels'
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l token-file
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l up
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l up -d 'points upwards in the picture; default 0,0,1'
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l url
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l variation
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l variation -d '0 to 1: by how much colours vary from voxel to voxel'
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l view-height
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l view-height -d 'orthographic: metres between the top and bottom edge'
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l at
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l cert-file
@@ -1499,21 +1499,21 @@ complete -c voxelctl -n '__voxelctl_at "volume stamp"' -l url
 complete -c voxelctl -n '__voxelctl_at "volume stamp"' -l version
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l features
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l format
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l features -d 'channels: names of the file'\''s fields; default x, y, z and all others'
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l format -d 'pcd, ply, npy, npz, las, kitti (float32 x y z intensity) or nuscenes (float32 x y z intensity ring). Default: by the file'\''s ending; needed for .bin, which can be anything, and for standard input'
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l help
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l json
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l max-points
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l max-voxels
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l no-features
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l order
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l origin
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l max-points -d 'points kept a voxel, the first ones; default all'
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l max-voxels -d 'voxels kept, those with the earliest points; default all'
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l no-features -d 'coordinates and counts only'
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l order -x -a 'morton first' -d 'morton (default), or first: by each voxel'\''s first point'
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l origin -d 'map position of the lattice'\''s zero; default 0,0,0'
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l out
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l range
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l reduce
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l rule
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l size
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l range -d 'keep points in this box only, metres, the high ends excluded; two numbers hold for all axes'
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l reduce -x -a 'mean sum min max first' -d 'of mean (default), sum, min, max, first'
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l rule -x -a 'spconv minkowski double' -d 'spconv: floor((p - low) / size) in float32, as spconv and OpenPCDet; needs a range. minkowski: floor(p / size), as MinkowskiEngine. double: that in float64, as Open3D. Default: spconv with a range, else minkowski'
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l size -d 'edge of a voxel, one number or three x,y,z; required'
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l tensor
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l timeout-ms
@@ -1522,11 +1522,11 @@ complete -c voxelctl -n '__voxelctl_at "voxelize"' -l url
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l version
 complete -c voxelctl -n '__voxelctl_at "watch"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "watch"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "watch"' -l count
+complete -c voxelctl -n '__voxelctl_at "watch"' -l count -d 'ends after so many replies'
 complete -c voxelctl -n '__voxelctl_at "watch"' -l help
 complete -c voxelctl -n '__voxelctl_at "watch"' -l json
 complete -c voxelctl -n '__voxelctl_at "watch"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "watch"' -l level
+complete -c voxelctl -n '__voxelctl_at "watch"' -l level -d 'cells of 2^N voxels a side; default 0'
 complete -c voxelctl -n '__voxelctl_at "watch"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "watch"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "watch"' -l token-file
