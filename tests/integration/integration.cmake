@@ -55,6 +55,7 @@ set(integration_tests
   layers
   names
   client/bench
+  client/ctl_json
   client/ctl_manners
   client/examples
   client/python

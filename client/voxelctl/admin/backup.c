@@ -74,26 +74,49 @@ static int make(struct voxeld_client *client, const struct ctl_globals *globals,
     return result;
 }
 
-static void print_one(const struct voxeld_backup_info *backup, bool json, bool is_first)
+enum {
+    DATE_BYTES = 32
+};
+
+static const char *date_of(const struct voxeld_backup_info *backup, char text[DATE_BYTES])
 {
     time_t made = (time_t)(backup->made_ns / 1000000000);
-    char date[32] = "?";
-    char n_bytes[32];
     struct tm parts;
 
-    if (gmtime_r(&made, &parts) != NULL) {
-        (void)strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    if (gmtime_r(&made, &parts) == NULL ||
+        strftime(text, DATE_BYTES, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0) {
+        (void)snprintf(text, DATE_BYTES, "?");
     }
-    if (!json) {
-        (void)printf(
-            "%-24s %s %18s bytes\n", backup->name, date,
-            ctl_thousands(backup->n_database_bytes + backup->n_snapshot_bytes, n_bytes));
-        return;
+    return text;
+}
+
+static void print_table(const struct voxeld_backups *found)
+{
+    struct ctl_table table;
+    char text[CTL_NUMBER_BYTES];
+
+    ctl_table_begin(&table, "backup|made|>database|>snapshots|>files of them");
+    for (size_t i = 0; i < found->n_backups; i++) {
+        const struct voxeld_backup_info *backup = &found->backups[i];
+        char date[DATE_BYTES];
+
+        ctl_table_cell(&table, "%s", backup->name);
+        ctl_table_cell(&table, "%s", date_of(backup, date));
+        ctl_table_cell(&table, "%s", ctl_bytes(backup->n_database_bytes, text));
+        ctl_table_cell(&table, "%s", ctl_bytes(backup->n_snapshot_bytes, text));
+        ctl_table_cell(&table, "%" PRIu64, backup->n_snapshots);
     }
+    ctl_table_end(&table);
+}
+
+static void print_json(const struct voxeld_backup_info *backup, bool is_first)
+{
+    char date[DATE_BYTES];
+
     (void)fputs(is_first ? "{" : ",{", stdout);
     ctl_json_member_string(stdout, true, "name", backup->name);
     ctl_json_member_string(stdout, false, "path", backup->path);
-    ctl_json_member_string(stdout, false, "made", date);
+    ctl_json_member_string(stdout, false, "made", date_of(backup, date));
     ctl_json_member_count(stdout, false, "n_database_bytes", backup->n_database_bytes);
     ctl_json_member_count(stdout, false, "n_snapshot_bytes", backup->n_snapshot_bytes);
     ctl_json_member_count(stdout, false, "n_snapshots", backup->n_snapshots);
@@ -113,8 +136,11 @@ static int list(struct voxeld_client *client, const struct ctl_globals *globals)
     if (globals->json) {
         (void)fputs("{\"backups\":[", stdout);
     }
-    for (size_t i = 0; i < found->n_backups; i++) {
-        print_one(&found->backups[i], globals->json, i == 0);
+    for (size_t i = 0; i < found->n_backups && globals->json; i++) {
+        print_json(&found->backups[i], i == 0);
+    }
+    if (!globals->json && found->n_backups > 0) {
+        print_table(found);
     }
     if (globals->json) {
         (void)fputc(']', stdout);

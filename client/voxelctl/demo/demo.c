@@ -66,7 +66,8 @@ static bool find_scan(struct demo *demo)
     do { /* up from "/usr/bin/" */
         n--;
     } while (n > 1 && folder[n - 1] != '/');
-    (void)snprintf(demo->scan, sizeof demo->scan, "%.*sshare/voxeld/demo/scan.npy", (int)n, folder);
+    (void)snprintf(demo->scan, sizeof demo->scan, "%.*sshare/voxeld/demo/scan.npy",
+                   (int)n, folder);
     if (access(demo->scan, R_OK) != 0) {
         (void)ctl_error("its scan is not installed: there is no %s", demo->scan);
         return false;
