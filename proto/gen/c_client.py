@@ -195,8 +195,10 @@ class CClient:
                 lines += self.build_union(f, at, out)
             else:
                 made = self.build_field(f, at, f"{at}{member}", target, member)
-                condition = self.face.get("sent_if", {}).get(f.path, "")
-                lines += self.only_if(condition.format(at), made)
+                condition = self.face.get("sent_if", {}).get(f.path, "").format(at)
+                sent_with = self.face.get("sent_with", {}).get(f.path)
+                condition = f"{at}{sent_with}" if sent_with else condition
+                lines += self.only_if(condition, made)
         return lines
 
     def build_union(self, f: Field, at: str, out: str) -> list[str]:
@@ -242,6 +244,10 @@ class CClient:
             return self.build_nested(f, at, target)
         if f.is_message and member.endswith("."):
             return self.only_if(source.removesuffix("."), self.build_nested(f, at, target))
+        if f.is_message and f.is_repeated and f.message_of.name == "Cloud":
+            given = f"call->arena, {source}, {at}n_{member}, &{target}, &call->err"
+            count = target.replace(f.name, "n_" + f.name)
+            return [f"VXD_TRY(vxd_request_clouds({given}));", f"{count} = {at}n_{member};"]
         if f.is_message and f.is_repeated:
             record = self.build_record(f.message_of)
             count = target.replace(f.name, "n_" + f.name)
@@ -470,7 +476,8 @@ out:
                 size = f"{out}{member}, sizeof {out}{member}"
                 lines.append(f'VXD_TRY(vxd_reply_text({source}, "{f.name}", {size}, err));')
             else:
-                lines.append(f"{out}{member} = {source};")
+                kind = self.face.get("types", {}).get(f.path)
+                lines.append(f"{out}{member} = {f'({kind})' if kind else ''}{source};")
         return lines
 
     def read_enum(self, f: Field, source: str) -> str:
@@ -680,14 +687,18 @@ out:
                 lines.append(f"r->{member} = (enum {self.enum(f)})in->{f.name};")
             elif f.is_message:
                 name = self.read_record(f.message_of)
+                has = [] if self.is_embedded(f) else [f"r->has_{member} = true;"]
                 lines += [
                     f"if (in->{f.name} != NULL) {{",
                     f"VXD_TRY(read_{name}(reply, in->{f.name}, &r->{member}, err));",
-                    f"r->has_{member} = true;",
+                    *has,
                     "}",
                 ]
             else:
                 lines.append(f"r->{member} = in->{f.name};")
+        then = self.method_face(method).get("then")  # what is checked by hand
+        if then:
+            lines.append(f"VXD_TRY({then}(request, r, err));")
         check = self.method_face(method).get("check")
         return [*lines, f"VXD_TRY({check});"] if check else lines
 
@@ -716,7 +727,7 @@ out:
         text = "\n".join(body)
         fails = "VXD_TRY" in text or "goto out" in text
         request = ""
-        if "request->" in text:
+        if "request->" in text or "(request" in text:
             request = f"const struct {face['request']} *request, "
         used = self.used_parameters(method, text)
         request += "".join(f"{declaration}, " for declaration, _ in used)
@@ -871,7 +882,7 @@ out:
             begin = ["*out = NULL;"]
             opens = f"open_{method.name}(&call, "
             text = "\n".join(self.open_statements_of(method))
-            if "request->" in text:
+            if any(u in text for u in ("request->", "(request")):
                 opens += "request, "
             opens += "".join(f"{name}, " for _, name in self.used_parameters(method, text))
             end = [f"VXD_TRY({opens}out));"]
@@ -977,7 +988,7 @@ out:
         body = "\n".join(self.out)
         uses = {"calloc(": "stdlib", "memset(": "string"}
         library = "".join(f"#include <{name}.h>\n" for use, name in uses.items() if use in body)
-        headers = [self.face["header"]]
+        headers = [self.face["header"], *self.face.get("own_headers", [])]
         headers += [f"client/c/include/voxeld_{name}.h" for name in self.face.get("parts", {})]
         head = HEAD.format(
             sources=", ".join(f"{name}.proto" for name in self.files)
@@ -990,4 +1001,6 @@ out:
 
 
 def outputs(schema: Schema, noun: str, face: dict[str, Any]) -> dict[str, str]:
+    if face["c"].get("by_hand_all"):
+        return {}
     return {f"client/c/generated/{noun}_client.c": CClient(schema, noun, face).text()}

@@ -174,14 +174,15 @@ class CommandLine:
         other = f.message.field(needs) if needs and f.message.has(needs) else None
         excluded = [f.message.field(n) for n in f.never_with if f.message.has(n)]
         right, declaration, parse = self.value_of(f, member)
+        needed = self.face.get("needs", {}).get(f.flag) or self.by_hand(f).get("needs")
         return Option(
             f.flag,
             f.option.flag,
             self.by_hand(f).get("right", right),
             declaration,
             parse,
-            needs=self.by_hand(f).get("needs")
-            or flag if (flag := self.flag_of(other) if other else "") != f.flag else "",
+            needs=needed
+            or (flag if (flag := self.flag_of(other) if other else "") != f.flag else ""),
             excludes=next((flag for e in excluded if (flag := self.flag_of(e))), ""),
         )
 
@@ -237,12 +238,13 @@ class CommandLine:
             self.choice_words[f.flag] = words
             call = f"ctl_parse_dtype(value, strlen(value), &{member})"
             return listed(words) if words else "a type", f"enum {kind} {name}", call
-        words = self.choices(f.enum_of)
+        words = [w for w in self.choices(f.enum_of) if w]
         self.choice_words[f.flag] = words
         call = f"parse_{name}(value, &{member})"
         return listed(words), f"enum {kind} {name}", call
 
     def choices(self, enum: Enum) -> list[str]:
+        """Its words by number; an empty one cannot be given."""
         if enum.name in self.face.get("choices", {}):
             return self.face["choices"][enum.name]
         names = [v.name for v in enum.values]
@@ -259,7 +261,7 @@ class CommandLine:
             return listed(numbers), f"uint32_t {name}", call
         if f.type == Types.TYPE_DOUBLE:
             assert f.range is not None
-            high = "1e300" if math.isinf(f.range.high) else f"{f.range.high:.17g}"
+            high = "HUGE_VAL" if math.isinf(f.range.high) else f"{f.range.high:.17g}"
             call = f"ctl_parse_between(value, {f.range.low:g}, {high}, &{member})"
             if f.range.open_low:
                 call += f" && {member} > {f.range.low:g}"
@@ -296,6 +298,13 @@ class CommandLine:
             declaration = f"uint32_t {member}"
             top = high if high > 0 else "UINT32_MAX"
             parse = f"ctl_parse_u32(value, {low}, {top}, &args->{member})"
+        elif own["type"] == "set":  # a bit for each word, from the lowest on
+            self.choice_words[name] = own["words"]
+            right = f"of {', '.join(own['words'])}"
+            declaration = f"uint32_t {member}"
+            words = ", ".join(f'"{w}"' for w in own["words"])
+            known = f"(const char *const[]){{{words}, NULL}}"
+            parse = f"ctl_parse_set(value, {known}, &args->{member})"
         elif own["type"] == "parsed":  # by a function by hand
             declaration = own["declaration"]
             parse = own["parse"]
@@ -434,14 +443,14 @@ class CommandLine:
     @staticmethod
     def emit_choice(name: str, kind: str, words: list[str]) -> str:
         names = ", ".join(f'"{n}"' for n in words)
-        tail = " && *text != '\\0'" if "" in words else ""
+        least = 0 if words[0] else 1
         return f"""static bool parse_{name}(const char *text, {kind} *out)
 {{
     static const char *const names[] = {{{names}, NULL}};
     int choice = ctl_parse_choice(text, names);
 
     *out = ({kind})choice;
-    return choice >= 0{tail};
+    return choice >= {least};
 }}
 """
 
@@ -981,10 +990,12 @@ static inline bool ctl_{noun}_has(const struct ctl_{noun}_args *args, enum ctl_{
         ]
         what = f"Options of voxelctl {self.noun}, and requests from them."
         head = HEAD.format(sources=self.sources, what=what)
+        body = "\n".join(parts)
+        head += "#include <math.h>\n" if "HUGE_VAL" in body else ""
         head += (
             f'#include <string.h>\n\n#include "client/voxelctl/generated/{self.noun}_args.h"\n\n'
         )
-        return formatted(head + "\n".join(parts))
+        return formatted(head + body)
 
     def manuals(self) -> str:
         commands = [c for c in self.face["commands"] if "main" not in c]
@@ -1009,9 +1020,11 @@ static inline bool ctl_{noun}_has(const struct ctl_{noun}_args *args, enum ctl_{
 def outputs(schema: Schema, noun: str, face: dict[str, Any]) -> dict[str, str]:
     line = CommandLine(schema, noun, face)
     folder = "client/voxelctl/generated"
-    return {
+    made = {
         f"{folder}/{noun}_args.h": line.header(),
         f"{folder}/{noun}_args.c": line.source(),
         f"{folder}/{noun}_manuals.c": line.manuals(),
-        f"{folder}/{noun}_json.c": line.json(),
     }
+    if line.record_heads() or line.result_heads():
+        made[f"{folder}/{noun}_json.c"] = line.json()
+    return made

@@ -98,6 +98,9 @@ class CommandRuns:
             declared.append("bool existed = false;")
             call = self.call(command, method, ["&existed"])
             shown = f"ctl_print_dropped(globals, existed, {self.subject(command)});"
+            if command["drops"] is not True:
+                words = ", ".join(f'"{w}"' for w in command["drops"])
+                shown = f"ctl_print_gone(globals, existed, {self.subject(command)}, {words});"
             return [*self.failed(command, call), shown]
         declared.append(f"struct {face['result']} *r;")
         free = self.c["results"][face["result"]]["free"]

@@ -222,7 +222,7 @@ def command_page(line: CommandLine, command: dict[str, Any]) -> list[str]:
 
 
 def page(line: CommandLine) -> str:
-    noun = line.word
+    noun = line.face.get("page", line.word)
     title = line.face["title"]
     synopsis = [f".B voxelctl {noun}", ".I SUBCOMMAND", '.RI "... [" OPTIONS ]']
     about: list[str] = []
@@ -259,5 +259,5 @@ def outputs(schema: Schema, faces: dict[str, dict[str, Any]]) -> dict[str, str]:
         f"{FOLDER}/shells/_voxelctl": zsh(commands),
         f"{FOLDER}/shells/voxelctl.fish": fish(commands),
     }
-    made |= {f"{FOLDER}/voxelctl-{line.word}.1": page(line) for line in lines}
-    return made
+    pages = {line.face.get("page", line.word): page(line) for line in lines}
+    return made | {f"{FOLDER}/voxelctl-{name}.1": text for name, text in pages.items()}

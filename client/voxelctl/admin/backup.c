@@ -45,26 +45,30 @@ static int make(struct voxeld_client *client, const struct ctl_globals *globals,
     return ctl_flush();
 }
 
-static void print_list(const struct voxeld_backups *found)
+static void print_table(const struct voxeld_backups *found)
 {
+    struct ctl_table table;
+    char text[CTL_NUMBER_BYTES];
     char date[CTL_DATE_BYTES];
-    char n_bytes[32];
 
+    ctl_table_begin(&table, "backup|made|>database|>snapshots|>files of them");
     for (size_t i = 0; i < found->n_backups; i++) {
         const struct voxeld_backup_info *backup = &found->backups[i];
-        uint64_t n = backup->n_database_bytes + backup->n_snapshot_bytes;
 
-        (void)printf("%-24s %s %18s bytes\n", backup->name,
-                     ctl_date(backup->made_ns, date), ctl_thousands(n, n_bytes));
+        ctl_table_cell(&table, "%s", backup->name);
+        ctl_table_cell(&table, "%s", ctl_date(backup->made_ns, date));
+        ctl_table_cell(&table, "%s", ctl_bytes(backup->n_database_bytes, text));
+        ctl_table_cell(&table, "%s", ctl_bytes(backup->n_snapshot_bytes, text));
+        ctl_table_cell(&table, "%" PRIu64, backup->n_snapshots);
     }
-    (void)printf("%zu backups, %s bytes free\n", found->n_backups,
-                 ctl_thousands(found->n_free_bytes, n_bytes));
+    ctl_table_end(&table);
 }
 
 static int list(struct voxeld_client *client, const struct ctl_globals *globals)
 {
     struct voxeld_backup_list_request request = {0};
     struct voxeld_backups *found;
+    char n_free[32];
     struct voxeld_error error;
 
     if (voxeld_backup_list(client, &request, &found, &error) != VOXELD_OK) {
@@ -73,7 +77,11 @@ static int list(struct voxeld_client *client, const struct ctl_globals *globals)
     if (globals->json) {
         ctl_admin_backups_json(found);
     } else {
-        print_list(found);
+        if (found->n_backups > 0) {
+            print_table(found);
+        }
+        (void)printf("%zu backups, %s bytes free\n", found->n_backups,
+                     ctl_thousands(found->n_free_bytes, n_free));
     }
     voxeld_backups_free(found);
     return ctl_flush();

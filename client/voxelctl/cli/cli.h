@@ -181,6 +181,9 @@ struct voxeld_client *ctl_connect(const struct ctl_globals *globals);
 /* Print the outcome of dropping one, and what all of them together take, as text or
  * JSON. The second ends the JSON object that holds their list; what is "maps", say. */
 void ctl_print_dropped(const struct ctl_globals *globals, bool existed, const char *name);
+/* The first with other words than "dropped" and "there is no". */
+void ctl_print_gone(const struct ctl_globals *globals, bool existed, const char *name,
+                    const char *gone, const char *none);
 void ctl_print_total(const struct ctl_globals *globals, size_t n, const char *what,
                      uint64_t n_bytes, uint64_t limit_bytes);
 
@@ -251,6 +254,13 @@ bool ctl_parse_box(const char *text, struct voxeld_scene_box *out);
 bool ctl_parse_band(const char *text, double out[2]);
 /* Parses a version, which is all digits, or the name of a snapshot. */
 bool ctl_parse_at(const char *text, struct voxeld_scene_at *out);
+/* Parses the low corner and then the high one, or low and high for all axes, each low below its high. */
+bool ctl_parse_corners(const char *text, double out[6]);
+/* Parses WIDTHxHEIGHT, each 1 to `most`. */
+bool ctl_parse_pixels(const char *text, uint32_t most, uint32_t out[2]);
+/* Parses names separated by commas, of those of which the last is NULL, to a bit each, from the lowest
+ * on. */
+bool ctl_parse_set(const char *text, const char *const *names, uint32_t *bits);
 /* Finds the text among the names, the last of which is NULL; -1 = none. */
 int ctl_parse_choice(const char *text, const char *const *names);
 /* Parses always, everysec, off to VOXELD_FSYNC_..., VOXELD_MAP_FSYNC_...; -1 = none. */

@@ -13,7 +13,11 @@ extern const struct ctl_command ctl_self_test;
 extern const struct ctl_command ctl_log_level;
 extern const struct ctl_command ctl_backup;
 extern const struct ctl_command ctl_why;
+extern const struct ctl_command ctl_net;
+extern const struct ctl_command ctl_infer;
 extern const struct ctl_command ctl_scene;
 extern const struct ctl_command ctl_token;
+extern const struct ctl_command ctl_voxelize;
+extern const struct ctl_command ctl_watch;
 
 #endif

@@ -16,11 +16,11 @@ complete -c voxelctl -n '__voxelctl_at ""' -a backup -d 'copies the daemon'\''s 
 complete -c voxelctl -n '__voxelctl_at ""' -a bench
 complete -c voxelctl -n '__voxelctl_at ""' -a convert
 complete -c voxelctl -n '__voxelctl_at ""' -a demo
-complete -c voxelctl -n '__voxelctl_at ""' -a infer
+complete -c voxelctl -n '__voxelctl_at ""' -a infer -d 'runs a network on point cloud files'
 complete -c voxelctl -n '__voxelctl_at ""' -a info -d 'version, backend, methods and limits of the daemon'
 complete -c voxelctl -n '__voxelctl_at ""' -a log-level -d 'changes what the daemon logs'
 complete -c voxelctl -n '__voxelctl_at ""' -a map -d 'named hash maps: running maps of drives, and any other'
-complete -c voxelctl -n '__voxelctl_at ""' -a net
+complete -c voxelctl -n '__voxelctl_at ""' -a net -d 'networks: load, unload, list, look at, check their files'
 complete -c voxelctl -n '__voxelctl_at ""' -a odometry -d 'odometry: where a lidar is, from its scans'
 complete -c voxelctl -n '__voxelctl_at ""' -a posegraph -d 'pose graphs: loops closed, places found again'
 complete -c voxelctl -n '__voxelctl_at ""' -a refine -d 'volumes: shape from shading'
@@ -32,8 +32,8 @@ complete -c voxelctl -n '__voxelctl_at ""' -a status -d 'load, memory and slow r
 complete -c voxelctl -n '__voxelctl_at ""' -a token -d 'short-lived tokens'
 complete -c voxelctl -n '__voxelctl_at ""' -a top -d 'the daemon'\''s load, memory and slow requests, live'
 complete -c voxelctl -n '__voxelctl_at ""' -a volume -d 'volumes: depth images to meshes'
-complete -c voxelctl -n '__voxelctl_at ""' -a voxelize
-complete -c voxelctl -n '__voxelctl_at ""' -a watch
+complete -c voxelctl -n '__voxelctl_at ""' -a voxelize -d 'point cloud files to voxels'
+complete -c voxelctl -n '__voxelctl_at ""' -a watch -d 'what changes in scenes, as it happens'
 complete -c voxelctl -n '__voxelctl_at ""' -a why -d 'explains why a request was refused, or takes so long'
 complete -c voxelctl -n '__voxelctl_at ""' -l ca-file
 complete -c voxelctl -n '__voxelctl_at ""' -l cert-file
@@ -112,14 +112,14 @@ complete -c voxelctl -n '__voxelctl_at "demo"' -l url
 complete -c voxelctl -n '__voxelctl_at "demo"' -l version
 complete -c voxelctl -n '__voxelctl_at "infer"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "infer"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "infer"' -l digest
-complete -c voxelctl -n '__voxelctl_at "infer"' -l format
-complete -c voxelctl -n '__voxelctl_at "infer"' -l half
+complete -c voxelctl -n '__voxelctl_at "infer"' -l digest -d 'fails unless the network'\''s digest begins so'
+complete -c voxelctl -n '__voxelctl_at "infer"' -l format -d 'pcd, ply, npy, npz, las, kitti or nuscenes. Default: by the file'\''s ending; needed for .bin and standard input'
+complete -c voxelctl -n '__voxelctl_at "infer"' -l half -d 'values as float16'
 complete -c voxelctl -n '__voxelctl_at "infer"' -l help
 complete -c voxelctl -n '__voxelctl_at "infer"' -l json
 complete -c voxelctl -n '__voxelctl_at "infer"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "infer"' -l out
-complete -c voxelctl -n '__voxelctl_at "infer"' -l output
+complete -c voxelctl -n '__voxelctl_at "infer"' -l output -d 'which output; "*" = all. Default: the small ones, vectors and labels'
 complete -c voxelctl -n '__voxelctl_at "infer"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "infer"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "infer"' -l token-file
@@ -317,21 +317,17 @@ complete -c voxelctl -n '__voxelctl_at "map update"' -l token-file
 complete -c voxelctl -n '__voxelctl_at "map update"' -l url
 complete -c voxelctl -n '__voxelctl_at "map update"' -l values -d 'rows of a value array, one a key: .npy of the array'\''s type, or text; may be given for every array'
 complete -c voxelctl -n '__voxelctl_at "map update"' -l version
-complete -c voxelctl -n '__voxelctl_at "net"' -a check
-complete -c voxelctl -n '__voxelctl_at "net"' -a info
-complete -c voxelctl -n '__voxelctl_at "net"' -a init
-complete -c voxelctl -n '__voxelctl_at "net"' -a list
-complete -c voxelctl -n '__voxelctl_at "net"' -a load
-complete -c voxelctl -n '__voxelctl_at "net"' -a unload
+complete -c voxelctl -n '__voxelctl_at "net"' -a check -d 'reads config and weights, builds the network and runs it once'
+complete -c voxelctl -n '__voxelctl_at "net"' -a info -d 'fields it looks at, outputs, layers, times of the last run'
+complete -c voxelctl -n '__voxelctl_at "net"' -a init -d 'writes random weights for a config'
+complete -c voxelctl -n '__voxelctl_at "net"' -a list -d 'those loaded, and the names of those that may be'
+complete -c voxelctl -n '__voxelctl_at "net"' -a load -d 'loads a network, or loads it anew'
+complete -c voxelctl -n '__voxelctl_at "net"' -a unload -d 'forgets a network'
 complete -c voxelctl -n '__voxelctl_at "net check"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "net check"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "net check"' -l help
 complete -c voxelctl -n '__voxelctl_at "net check"' -l json
 complete -c voxelctl -n '__voxelctl_at "net check"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "net check"' -l missing-ok
-complete -c voxelctl -n '__voxelctl_at "net check"' -l precision
-complete -c voxelctl -n '__voxelctl_at "net check"' -l replace
-complete -c voxelctl -n '__voxelctl_at "net check"' -l seed
 complete -c voxelctl -n '__voxelctl_at "net check"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "net check"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "net check"' -l token-file
@@ -342,10 +338,6 @@ complete -c voxelctl -n '__voxelctl_at "net info"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "net info"' -l help
 complete -c voxelctl -n '__voxelctl_at "net info"' -l json
 complete -c voxelctl -n '__voxelctl_at "net info"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "net info"' -l missing-ok
-complete -c voxelctl -n '__voxelctl_at "net info"' -l precision
-complete -c voxelctl -n '__voxelctl_at "net info"' -l replace
-complete -c voxelctl -n '__voxelctl_at "net info"' -l seed
 complete -c voxelctl -n '__voxelctl_at "net info"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "net info"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "net info"' -l token-file
@@ -356,10 +348,8 @@ complete -c voxelctl -n '__voxelctl_at "net init"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "net init"' -l help
 complete -c voxelctl -n '__voxelctl_at "net init"' -l json
 complete -c voxelctl -n '__voxelctl_at "net init"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "net init"' -l missing-ok
-complete -c voxelctl -n '__voxelctl_at "net init"' -l precision
-complete -c voxelctl -n '__voxelctl_at "net init"' -l replace
-complete -c voxelctl -n '__voxelctl_at "net init"' -l seed
+complete -c voxelctl -n '__voxelctl_at "net init"' -l replace -d 'over a file that is there'
+complete -c voxelctl -n '__voxelctl_at "net init"' -l seed -d 'equal seeds, equal weights, everywhere; default 1'
 complete -c voxelctl -n '__voxelctl_at "net init"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "net init"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "net init"' -l token-file
@@ -370,10 +360,6 @@ complete -c voxelctl -n '__voxelctl_at "net list"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "net list"' -l help
 complete -c voxelctl -n '__voxelctl_at "net list"' -l json
 complete -c voxelctl -n '__voxelctl_at "net list"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "net list"' -l missing-ok
-complete -c voxelctl -n '__voxelctl_at "net list"' -l precision
-complete -c voxelctl -n '__voxelctl_at "net list"' -l replace
-complete -c voxelctl -n '__voxelctl_at "net list"' -l seed
 complete -c voxelctl -n '__voxelctl_at "net list"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "net list"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "net list"' -l token-file
@@ -384,10 +370,7 @@ complete -c voxelctl -n '__voxelctl_at "net load"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "net load"' -l help
 complete -c voxelctl -n '__voxelctl_at "net load"' -l json
 complete -c voxelctl -n '__voxelctl_at "net load"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "net load"' -l missing-ok
-complete -c voxelctl -n '__voxelctl_at "net load"' -l precision
-complete -c voxelctl -n '__voxelctl_at "net load"' -l replace
-complete -c voxelctl -n '__voxelctl_at "net load"' -l seed
+complete -c voxelctl -n '__voxelctl_at "net load"' -l precision -x -a 'fp32 tf32 fp16 bf16 auto' -d 'fp32, tf32, fp16, bf16, or auto: fp16 on a GPU, else fp32; default: what its config says'
 complete -c voxelctl -n '__voxelctl_at "net load"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "net load"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "net load"' -l token-file
@@ -398,10 +381,7 @@ complete -c voxelctl -n '__voxelctl_at "net unload"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "net unload"' -l help
 complete -c voxelctl -n '__voxelctl_at "net unload"' -l json
 complete -c voxelctl -n '__voxelctl_at "net unload"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "net unload"' -l missing-ok
-complete -c voxelctl -n '__voxelctl_at "net unload"' -l precision
-complete -c voxelctl -n '__voxelctl_at "net unload"' -l replace
-complete -c voxelctl -n '__voxelctl_at "net unload"' -l seed
+complete -c voxelctl -n '__voxelctl_at "net unload"' -l missing-ok -d 'no error where it is not loaded'
 complete -c voxelctl -n '__voxelctl_at "net unload"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "net unload"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "net unload"' -l token-file
@@ -778,7 +758,7 @@ complete -c voxelctl -n '__voxelctl_at "scene create"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l depth -d '2^N voxels a side, 4 to 21; default 17'
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l durable -x -a 'always everysec off' -d 'keep it on the server'\''s disk: a change that was answered outlives a loss of power (always), the server'\''s process, and a second later a loss of power (everysec), or when the system has written it (off)'
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l frame -d 'the map frame'
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l fusion -x -a ' last log-odds' -d 'how scans meet what is there: last (the last word counts) or log-odds (OctoMap'\''s rules; default with --track-free)'
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l fusion -x -a 'last log-odds' -d 'how scans meet what is there: last (the last word counts) or log-odds (OctoMap'\''s rules; default with --track-free)'
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l journal-max-bytes -d 'write a snapshot file after N bytes of journal; default 256 MiB'
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l json
@@ -963,7 +943,7 @@ complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l expect-digest -d 'o
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l field -d 'of label (default label) and ramp (default intensity)'
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l format -d 'of the files, as of voxelctl voxelize'
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l frame
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l fusion -x -a ' last log-odds'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l fusion -x -a 'last log-odds'
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l ground -d 'points of the ground hit nothing: of the plane that most points are near'
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l journal-max-bytes
@@ -1046,31 +1026,31 @@ complete -c voxelctl -n '__voxelctl_at "scene redo"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l token-file
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l ao
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l bounces
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l ao -d 'rays to find how open each place is; default 0, of ao 16'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l bounces -d 'path: how often light is followed; default 3'
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l ca-file
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l camera
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l camera -x -a 'pinhole orthographic equirectangular' -d 'pinhole, orthographic or equirectangular'
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l clip
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l detail
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l eye
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l fov
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l clip -d 'only what is in this box'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l detail -d 'smaller cubes are drawn as one voxel'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l eye -d 'where the camera is, metres; goes with --look'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l fov -d 'between the top and the bottom edge; default 50'
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l look
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l mode
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l no-shadows
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l samples
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l size
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l look -d 'the point in the middle of the picture (without both: a view of all that is occupied)'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l mode -x -a 'colour height depth normal material ao path age label' -d 'colour, height, depth, normal, material, ao, path, age (by who changed it last) or label (without light)'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l no-shadows -d 'the sun throws none'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l samples -d 'rays of a pixel, for smooth edges; default 1, of path 16'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l size -d 'pixels'
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l token-file
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l up
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l up -d 'points upwards in the picture; default 0,0,1'
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l url
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l variation
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l variation -d '0 to 1: by how much colours vary from voxel to voxel'
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l view-height
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l view-height -d 'orthographic: metres between the top and bottom edge'
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l dry-run -d 'changes nothing; reads all of it (a backup, say) and says what is wrong and what a start would do about it. Ends with 1 where something would be lost, with 2 where it cannot be read'
@@ -1082,31 +1062,31 @@ complete -c voxelctl -n '__voxelctl_at "scene repair"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l token-file
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l ao
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l bounces
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l ao -d 'rays to find how open each place is; default 0, of ao 16'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l bounces -d 'path: how often light is followed; default 3'
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l ca-file
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l camera
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l camera -x -a 'pinhole orthographic equirectangular' -d 'pinhole, orthographic or equirectangular'
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l clip
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l detail
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l eye
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l fov
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l clip -d 'only what is in this box'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l detail -d 'smaller cubes are drawn as one voxel'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l eye -d 'where the camera is, metres; goes with --look'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l fov -d 'between the top and the bottom edge; default 50'
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l look
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l mode
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l no-shadows
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l samples
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l size
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l look -d 'the point in the middle of the picture (without both: a view of all that is occupied)'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l mode -x -a 'colour height depth normal material ao path age label' -d 'colour, height, depth, normal, material, ao, path, age (by who changed it last) or label (without light)'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l no-shadows -d 'the sun throws none'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l samples -d 'rays of a pixel, for smooth edges; default 1, of path 16'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l size -d 'pixels'
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l token-file
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l up
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l up -d 'points upwards in the picture; default 0,0,1'
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l url
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l variation
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l variation -d '0 to 1: by how much colours vary from voxel to voxel'
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l view-height
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l view-height -d 'orthographic: metres between the top and bottom edge'
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l at -d 'this version, or what this snapshot names; default: the newest version'
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l cert-file
@@ -1519,21 +1499,21 @@ complete -c voxelctl -n '__voxelctl_at "volume stamp"' -l url
 complete -c voxelctl -n '__voxelctl_at "volume stamp"' -l version
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l features
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l format
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l features -d 'channels: names of the file'\''s fields; default x, y, z and all others'
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l format -d 'pcd, ply, npy, npz, las, kitti (float32 x y z intensity) or nuscenes (float32 x y z intensity ring). Default: by the file'\''s ending; needed for .bin, which can be anything, and for standard input'
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l help
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l json
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l max-points
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l max-voxels
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l no-features
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l order
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l origin
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l max-points -d 'points kept a voxel, the first ones; default all'
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l max-voxels -d 'voxels kept, those with the earliest points; default all'
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l no-features -d 'coordinates and counts only'
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l order -x -a 'morton first' -d 'morton (default), or first: by each voxel'\''s first point'
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l origin -d 'map position of the lattice'\''s zero; default 0,0,0'
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l out
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l range
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l reduce
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l rule
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l size
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l range -d 'keep points in this box only, metres, the high ends excluded; two numbers hold for all axes'
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l reduce -x -a 'mean sum min max first' -d 'of mean (default), sum, min, max, first'
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l rule -x -a 'spconv minkowski double' -d 'spconv: floor((p - low) / size) in float32, as spconv and OpenPCDet; needs a range. minkowski: floor(p / size), as MinkowskiEngine. double: that in float64, as Open3D. Default: spconv with a range, else minkowski'
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l size -d 'edge of a voxel, one number or three x,y,z; required'
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l tensor
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l timeout-ms
@@ -1542,11 +1522,11 @@ complete -c voxelctl -n '__voxelctl_at "voxelize"' -l url
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l version
 complete -c voxelctl -n '__voxelctl_at "watch"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "watch"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "watch"' -l count
+complete -c voxelctl -n '__voxelctl_at "watch"' -l count -d 'ends after so many replies'
 complete -c voxelctl -n '__voxelctl_at "watch"' -l help
 complete -c voxelctl -n '__voxelctl_at "watch"' -l json
 complete -c voxelctl -n '__voxelctl_at "watch"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "watch"' -l level
+complete -c voxelctl -n '__voxelctl_at "watch"' -l level -d 'cells of 2^N voxels a side; default 0'
 complete -c voxelctl -n '__voxelctl_at "watch"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "watch"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "watch"' -l token-file
