@@ -729,6 +729,10 @@ enum vxd_status vxd_scene_integrate_submit(struct vxd_request *request,
     int64_t since_ns = vxd_clock_ns();
     enum vxd_status status = VXD_OK;
 
+    atomic_store(&request->ends_when_over, true);
+    if (vxd_request_is_over(request)) {
+        return vxd_fail(err, VXD_CANCELLED, NULL, "nobody waits for the reply");
+    }
     switch (job->step) {
     case DECODE:
         VXD_TRY(begin(request, queue, err));

@@ -390,7 +390,7 @@ static enum MHD_Result check_upload(struct vxd_http_exchange *exchange)
     struct vxd_err err = {0};
 
     if (vxd_clock_ns() > exchange->request->deadline_ns) {
-        (void)vxd_fail(&err, VXD_DEADLINE_EXCEEDED, NULL,
+        (void)vxd_fail(&err, VXD_DEADLINE_EXCEEDED, "header.timeout_ms",
                        "the time was over with %zu of %zu bytes received",
                        exchange->n_received, exchange->n_expected);
     } else if (atomic_load(&exchange->http->stopping)) {

@@ -16,11 +16,26 @@ _voxelctl()
     "map create --durable") words="always everysec off" ;;
     "map find --neighbours") words="6 8 27" ;;
     "map update --combine") words="set add min max" ;;
+    "net load --precision") words="fp32 tf32 fp16 bf16 auto" ;;
     "odometry create --method") words="plane point" ;;
     "odometry run --method") words="plane point" ;;
     "posegraph create --durable") words="always everysec off" ;;
     "posegraph load --durable") words="always everysec off" ;;
     "refine run --durable") words="always everysec off" ;;
+    "scene render --camera") words="pinhole orthographic equirectangular" ;;
+    "scene render --mode") words="colour height depth normal material ao path age label" ;;
+    "scene show --camera") words="pinhole orthographic equirectangular" ;;
+    "scene show --mode") words="colour height depth normal material ao path age label" ;;
+    "scene create --fusion") words="last log-odds" ;;
+    "scene create --label-votes") words="2 3 4" ;;
+    "scene create --durable") words="always everysec off" ;;
+    "scene integrate --fusion") words="last log-odds" ;;
+    "scene integrate --label-votes") words="2 3 4" ;;
+    "scene integrate --durable") words="always everysec off" ;;
+    "scene integrate --rule") words="constant label colour ramp height" ;;
+    "scene import --rule") words="conservative thin" ;;
+    "scene costmap --kind") words="costmap projected height slice distance" ;;
+    "scene costmap --unknown") words="kept free lethal" ;;
     "volume create --block") words="8 16" ;;
     "volume create --durable") words="always everysec off" ;;
     "volume create --when-full") words="unspecified refuse forget_farthest" ;;
@@ -29,6 +44,9 @@ _voxelctl()
     "volume run --block") words="8 16" ;;
     "volume run --when-full") words="unspecified refuse forget_farthest" ;;
     "volume run --durable") words="always everysec off" ;;
+    "voxelize --rule") words="spconv minkowski double" ;;
+    "voxelize --order") words="morton first" ;;
+    "voxelize --reduce") words="mean sum min max first" ;;
     esac
     if [ -z "$words" ] && { [[ $prev != --* ]] || [[ $cur == -* ]]; }; then
         case "$path" in
@@ -54,12 +72,12 @@ _voxelctl()
     "map save") words="--ca-file --cert-file --file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "map update") words="--ca-file --cert-file --combine --help --insert-missing --json --key-file --timeout --timeout-ms --token-file --url --values --version" ;;
     "net") words="check info init list load unload" ;;
-    "net check") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
-    "net info") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
-    "net init") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
-    "net list") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
-    "net load") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
-    "net unload") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
+    "net check") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "net info") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "net init") words="--ca-file --cert-file --help --json --key-file --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
+    "net list") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "net load") words="--ca-file --cert-file --help --json --key-file --precision --timeout --timeout-ms --token-file --url --version" ;;
+    "net unload") words="--ca-file --cert-file --help --json --key-file --missing-ok --timeout --timeout-ms --token-file --url --version" ;;
     "odometry") words="create drop info list register reset run" ;;
     "odometry create") words="--ca-file --cert-file --help --initial --json --key-file --max-points --max-range --max-translation --method --min-fitness --min-range --size --timeout --timeout-ms --token-file --ttl --url --version" ;;
     "odometry drop") words="--ca-file --cert-file --help --json --key-file --missing-ok --timeout --timeout-ms --token-file --url --version" ;;

@@ -12,29 +12,29 @@ function __voxelctl_at
     end
     test "$path" = "$argv[1]"
 end
-complete -c voxelctl -n '__voxelctl_at ""' -a backup
+complete -c voxelctl -n '__voxelctl_at ""' -a backup -d 'copies the daemon'\''s data directory while it runs'
 complete -c voxelctl -n '__voxelctl_at ""' -a bench
 complete -c voxelctl -n '__voxelctl_at ""' -a convert
 complete -c voxelctl -n '__voxelctl_at ""' -a demo
-complete -c voxelctl -n '__voxelctl_at ""' -a infer
-complete -c voxelctl -n '__voxelctl_at ""' -a info
-complete -c voxelctl -n '__voxelctl_at ""' -a log-level
+complete -c voxelctl -n '__voxelctl_at ""' -a infer -d 'runs a network on point cloud files'
+complete -c voxelctl -n '__voxelctl_at ""' -a info -d 'version, backend, methods and limits of the daemon'
+complete -c voxelctl -n '__voxelctl_at ""' -a log-level -d 'changes what the daemon logs'
 complete -c voxelctl -n '__voxelctl_at ""' -a map -d 'named hash maps: running maps of drives, and any other'
-complete -c voxelctl -n '__voxelctl_at ""' -a net
+complete -c voxelctl -n '__voxelctl_at ""' -a net -d 'networks: load, unload, list, look at, check their files'
 complete -c voxelctl -n '__voxelctl_at ""' -a odometry -d 'odometry: where a lidar is, from its scans'
 complete -c voxelctl -n '__voxelctl_at ""' -a posegraph -d 'pose graphs: loops closed, places found again'
 complete -c voxelctl -n '__voxelctl_at ""' -a refine -d 'volumes: shape from shading'
 complete -c voxelctl -n '__voxelctl_at ""' -a restore
-complete -c voxelctl -n '__voxelctl_at ""' -a scene
-complete -c voxelctl -n '__voxelctl_at ""' -a self-test
+complete -c voxelctl -n '__voxelctl_at ""' -a scene -d 'voxel scenes: integrate drives, edit, cast rays, export'
+complete -c voxelctl -n '__voxelctl_at ""' -a self-test -d 'has the daemon compute the same thing again and again'
 complete -c voxelctl -n '__voxelctl_at ""' -a slac -d 'alignment of fragments without rigidity'
-complete -c voxelctl -n '__voxelctl_at ""' -a status
+complete -c voxelctl -n '__voxelctl_at ""' -a status -d 'load, memory and slow requests of the daemon'
 complete -c voxelctl -n '__voxelctl_at ""' -a token -d 'short-lived tokens'
-complete -c voxelctl -n '__voxelctl_at ""' -a top
+complete -c voxelctl -n '__voxelctl_at ""' -a top -d 'the daemon'\''s load, memory and slow requests, live'
 complete -c voxelctl -n '__voxelctl_at ""' -a volume -d 'volumes: depth images to meshes'
-complete -c voxelctl -n '__voxelctl_at ""' -a voxelize
-complete -c voxelctl -n '__voxelctl_at ""' -a watch
-complete -c voxelctl -n '__voxelctl_at ""' -a why
+complete -c voxelctl -n '__voxelctl_at ""' -a voxelize -d 'point cloud files to voxels'
+complete -c voxelctl -n '__voxelctl_at ""' -a watch -d 'what changes in scenes, as it happens'
+complete -c voxelctl -n '__voxelctl_at ""' -a why -d 'explains why a request was refused, or takes so long'
 complete -c voxelctl -n '__voxelctl_at ""' -l ca-file
 complete -c voxelctl -n '__voxelctl_at ""' -l cert-file
 complete -c voxelctl -n '__voxelctl_at ""' -l help
@@ -47,11 +47,11 @@ complete -c voxelctl -n '__voxelctl_at ""' -l url
 complete -c voxelctl -n '__voxelctl_at ""' -l version
 complete -c voxelctl -n '__voxelctl_at "backup"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "backup"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "backup"' -l drop
+complete -c voxelctl -n '__voxelctl_at "backup"' -l drop -d 'removes one'
 complete -c voxelctl -n '__voxelctl_at "backup"' -l help
 complete -c voxelctl -n '__voxelctl_at "backup"' -l json
 complete -c voxelctl -n '__voxelctl_at "backup"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "backup"' -l list
+complete -c voxelctl -n '__voxelctl_at "backup"' -l list -d 'lists the backups, when they were made and how large they are'
 complete -c voxelctl -n '__voxelctl_at "backup"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "backup"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "backup"' -l token-file
@@ -112,14 +112,14 @@ complete -c voxelctl -n '__voxelctl_at "demo"' -l url
 complete -c voxelctl -n '__voxelctl_at "demo"' -l version
 complete -c voxelctl -n '__voxelctl_at "infer"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "infer"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "infer"' -l digest
-complete -c voxelctl -n '__voxelctl_at "infer"' -l format
-complete -c voxelctl -n '__voxelctl_at "infer"' -l half
+complete -c voxelctl -n '__voxelctl_at "infer"' -l digest -d 'fails unless the network'\''s digest begins so'
+complete -c voxelctl -n '__voxelctl_at "infer"' -l format -d 'pcd, ply, npy, npz, las, kitti or nuscenes. Default: by the file'\''s ending; needed for .bin and standard input'
+complete -c voxelctl -n '__voxelctl_at "infer"' -l half -d 'values as float16'
 complete -c voxelctl -n '__voxelctl_at "infer"' -l help
 complete -c voxelctl -n '__voxelctl_at "infer"' -l json
 complete -c voxelctl -n '__voxelctl_at "infer"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "infer"' -l out
-complete -c voxelctl -n '__voxelctl_at "infer"' -l output
+complete -c voxelctl -n '__voxelctl_at "infer"' -l output -d 'which output; "*" = all. Default: the small ones, vectors and labels'
 complete -c voxelctl -n '__voxelctl_at "infer"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "infer"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "infer"' -l token-file
@@ -317,21 +317,17 @@ complete -c voxelctl -n '__voxelctl_at "map update"' -l token-file
 complete -c voxelctl -n '__voxelctl_at "map update"' -l url
 complete -c voxelctl -n '__voxelctl_at "map update"' -l values -d 'rows of a value array, one a key: .npy of the array'\''s type, or text; may be given for every array'
 complete -c voxelctl -n '__voxelctl_at "map update"' -l version
-complete -c voxelctl -n '__voxelctl_at "net"' -a check
-complete -c voxelctl -n '__voxelctl_at "net"' -a info
-complete -c voxelctl -n '__voxelctl_at "net"' -a init
-complete -c voxelctl -n '__voxelctl_at "net"' -a list
-complete -c voxelctl -n '__voxelctl_at "net"' -a load
-complete -c voxelctl -n '__voxelctl_at "net"' -a unload
+complete -c voxelctl -n '__voxelctl_at "net"' -a check -d 'reads config and weights, builds the network and runs it once'
+complete -c voxelctl -n '__voxelctl_at "net"' -a info -d 'fields it looks at, outputs, layers, times of the last run'
+complete -c voxelctl -n '__voxelctl_at "net"' -a init -d 'writes random weights for a config'
+complete -c voxelctl -n '__voxelctl_at "net"' -a list -d 'those loaded, and the names of those that may be'
+complete -c voxelctl -n '__voxelctl_at "net"' -a load -d 'loads a network, or loads it anew'
+complete -c voxelctl -n '__voxelctl_at "net"' -a unload -d 'forgets a network'
 complete -c voxelctl -n '__voxelctl_at "net check"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "net check"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "net check"' -l help
 complete -c voxelctl -n '__voxelctl_at "net check"' -l json
 complete -c voxelctl -n '__voxelctl_at "net check"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "net check"' -l missing-ok
-complete -c voxelctl -n '__voxelctl_at "net check"' -l precision
-complete -c voxelctl -n '__voxelctl_at "net check"' -l replace
-complete -c voxelctl -n '__voxelctl_at "net check"' -l seed
 complete -c voxelctl -n '__voxelctl_at "net check"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "net check"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "net check"' -l token-file
@@ -342,10 +338,6 @@ complete -c voxelctl -n '__voxelctl_at "net info"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "net info"' -l help
 complete -c voxelctl -n '__voxelctl_at "net info"' -l json
 complete -c voxelctl -n '__voxelctl_at "net info"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "net info"' -l missing-ok
-complete -c voxelctl -n '__voxelctl_at "net info"' -l precision
-complete -c voxelctl -n '__voxelctl_at "net info"' -l replace
-complete -c voxelctl -n '__voxelctl_at "net info"' -l seed
 complete -c voxelctl -n '__voxelctl_at "net info"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "net info"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "net info"' -l token-file
@@ -356,10 +348,8 @@ complete -c voxelctl -n '__voxelctl_at "net init"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "net init"' -l help
 complete -c voxelctl -n '__voxelctl_at "net init"' -l json
 complete -c voxelctl -n '__voxelctl_at "net init"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "net init"' -l missing-ok
-complete -c voxelctl -n '__voxelctl_at "net init"' -l precision
-complete -c voxelctl -n '__voxelctl_at "net init"' -l replace
-complete -c voxelctl -n '__voxelctl_at "net init"' -l seed
+complete -c voxelctl -n '__voxelctl_at "net init"' -l replace -d 'over a file that is there'
+complete -c voxelctl -n '__voxelctl_at "net init"' -l seed -d 'equal seeds, equal weights, everywhere; default 1'
 complete -c voxelctl -n '__voxelctl_at "net init"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "net init"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "net init"' -l token-file
@@ -370,10 +360,6 @@ complete -c voxelctl -n '__voxelctl_at "net list"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "net list"' -l help
 complete -c voxelctl -n '__voxelctl_at "net list"' -l json
 complete -c voxelctl -n '__voxelctl_at "net list"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "net list"' -l missing-ok
-complete -c voxelctl -n '__voxelctl_at "net list"' -l precision
-complete -c voxelctl -n '__voxelctl_at "net list"' -l replace
-complete -c voxelctl -n '__voxelctl_at "net list"' -l seed
 complete -c voxelctl -n '__voxelctl_at "net list"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "net list"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "net list"' -l token-file
@@ -384,10 +370,7 @@ complete -c voxelctl -n '__voxelctl_at "net load"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "net load"' -l help
 complete -c voxelctl -n '__voxelctl_at "net load"' -l json
 complete -c voxelctl -n '__voxelctl_at "net load"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "net load"' -l missing-ok
-complete -c voxelctl -n '__voxelctl_at "net load"' -l precision
-complete -c voxelctl -n '__voxelctl_at "net load"' -l replace
-complete -c voxelctl -n '__voxelctl_at "net load"' -l seed
+complete -c voxelctl -n '__voxelctl_at "net load"' -l precision -x -a 'fp32 tf32 fp16 bf16 auto' -d 'fp32, tf32, fp16, bf16, or auto: fp16 on a GPU, else fp32; default: what its config says'
 complete -c voxelctl -n '__voxelctl_at "net load"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "net load"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "net load"' -l token-file
@@ -398,10 +381,7 @@ complete -c voxelctl -n '__voxelctl_at "net unload"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "net unload"' -l help
 complete -c voxelctl -n '__voxelctl_at "net unload"' -l json
 complete -c voxelctl -n '__voxelctl_at "net unload"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "net unload"' -l missing-ok
-complete -c voxelctl -n '__voxelctl_at "net unload"' -l precision
-complete -c voxelctl -n '__voxelctl_at "net unload"' -l replace
-complete -c voxelctl -n '__voxelctl_at "net unload"' -l seed
+complete -c voxelctl -n '__voxelctl_at "net unload"' -l missing-ok -d 'no error where it is not loaded'
 complete -c voxelctl -n '__voxelctl_at "net unload"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "net unload"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "net unload"' -l token-file
@@ -698,32 +678,32 @@ complete -c voxelctl -n '__voxelctl_at "restore"' -l token-file
 complete -c voxelctl -n '__voxelctl_at "restore"' -l until
 complete -c voxelctl -n '__voxelctl_at "restore"' -l url
 complete -c voxelctl -n '__voxelctl_at "restore"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene"' -a branch
-complete -c voxelctl -n '__voxelctl_at "scene"' -a collect
-complete -c voxelctl -n '__voxelctl_at "scene"' -a collide
-complete -c voxelctl -n '__voxelctl_at "scene"' -a costmap
-complete -c voxelctl -n '__voxelctl_at "scene"' -a create
-complete -c voxelctl -n '__voxelctl_at "scene"' -a decay
-complete -c voxelctl -n '__voxelctl_at "scene"' -a diff
-complete -c voxelctl -n '__voxelctl_at "scene"' -a distance
-complete -c voxelctl -n '__voxelctl_at "scene"' -a drop
-complete -c voxelctl -n '__voxelctl_at "scene"' -a edit
-complete -c voxelctl -n '__voxelctl_at "scene"' -a export
-complete -c voxelctl -n '__voxelctl_at "scene"' -a frontiers
-complete -c voxelctl -n '__voxelctl_at "scene"' -a import
-complete -c voxelctl -n '__voxelctl_at "scene"' -a info
-complete -c voxelctl -n '__voxelctl_at "scene"' -a integrate
-complete -c voxelctl -n '__voxelctl_at "scene"' -a list
-complete -c voxelctl -n '__voxelctl_at "scene"' -a log
-complete -c voxelctl -n '__voxelctl_at "scene"' -a query
-complete -c voxelctl -n '__voxelctl_at "scene"' -a redo
-complete -c voxelctl -n '__voxelctl_at "scene"' -a render
-complete -c voxelctl -n '__voxelctl_at "scene"' -a repair
-complete -c voxelctl -n '__voxelctl_at "scene"' -a show
-complete -c voxelctl -n '__voxelctl_at "scene"' -a snapshot
-complete -c voxelctl -n '__voxelctl_at "scene"' -a undo
-complete -c voxelctl -n '__voxelctl_at "scene"' -a verify
-complete -c voxelctl -n '__voxelctl_at "scene branch"' -l at
+complete -c voxelctl -n '__voxelctl_at "scene"' -a branch -d 'makes a scene of a version of another one'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a collect -d 'gives back the memory of what is not kept'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a collide -d 'what touches obstacles'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a costmap -d 'a map that a robot plans with, as a file'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a create -d 'makes an empty scene'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a decay -d 'lets the log-odds of a scene fade'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a diff -d 'where two versions differ'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a distance -d 'how far the nearest obstacle is'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a drop -d 'forgets a scene'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a edit -d 'changes shapes, all or none'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a export -d 'occupied voxels as a file'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a frontiers -d 'where exploration can go on'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a import -d 'a mesh into a scene'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a info -d 'what a scene is, and how many voxels it has'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a integrate -d 'adds point clouds to a scene'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a list -d 'all scenes, and the memory they take'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a log -d 'versions and snapshots of a scene'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a query -d 'looks at a scene'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a redo -d 'takes an undo back'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a render -d 'a picture as .png, .jpg or .npy'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a repair -d 'mends a data directory, or says what is wrong'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a show -d 'a picture in the terminal'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a snapshot -d 'names a version, which keeps it'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a undo -d 'takes a change back'
+complete -c voxelctl -n '__voxelctl_at "scene"' -a verify -d 'walks all that is kept of a scene'
+complete -c voxelctl -n '__voxelctl_at "scene branch"' -l at -d 'a version or a snapshot of NAME; default: the newest'
 complete -c voxelctl -n '__voxelctl_at "scene branch"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene branch"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene branch"' -l help
@@ -749,88 +729,88 @@ complete -c voxelctl -n '__voxelctl_at "scene collide"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene collide"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene collide"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene collide"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene collide"' -l max-range
+complete -c voxelctl -n '__voxelctl_at "scene collide"' -l max-range -d 'how far clearance is known; default: 2'
 complete -c voxelctl -n '__voxelctl_at "scene collide"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene collide"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene collide"' -l token-file
 complete -c voxelctl -n '__voxelctl_at "scene collide"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene collide"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l box
+complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l box -d 'of this box only, metres; default around all that is known'
 complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l cost-scaling
+complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l cost-scaling -d 'of 252 * exp(-K (d - radius)), 1/m; default 10'
 complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l help
-complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l in-voxels
-complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l inflation
+complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l in-voxels -d '... voxels from the low corner; --z, too'
+complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l inflation -d 'how far costs reach; default 0.55, negative none'
 complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l kind
-complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l robot-radius
+complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l kind -x -a 'costmap projected height slice distance' -d 'costmap (default): nav2'\''s costs; projected: 100, 0, -1; height: low, high, mean, slope (.npz); slice; distance: of a slice, to obstacles (.npy, .npz)'
+complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l robot-radius -d 'costs are 253 so near to an obstacle; default 0'
 complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l token-file
-complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l unknown
+complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l unknown -x -a 'kept free lethal' -d 'kept, free or lethal; default kept where the scene tracks free space, else free'
 complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l z
+complete -c voxelctl -n '__voxelctl_at "scene costmap"' -l z -d 'the heights that count, metres; default all. Of a slice one'
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l depth
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l durable
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l frame
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l fusion
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l depth -d '2^N voxels a side, 4 to 21; default 17'
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l durable -x -a 'always everysec off' -d 'keep it on the server'\''s disk: a change that was answered outlives a loss of power (always), the server'\''s process, and a second later a loss of power (everysec), or when the system has written it (off)'
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l frame -d 'the map frame'
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l fusion -x -a 'last log-odds' -d 'how scans meet what is there: last (the last word counts) or log-odds (OctoMap'\''s rules; default with --track-free)'
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l help
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l journal-max-bytes
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l journal-max-bytes -d 'write a snapshot file after N bytes of journal; default 256 MiB'
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l json
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l keep
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l keep-seconds
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l keep -d 'keep the newest N versions, 1 to 4096; default 64'
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l keep-seconds -d '... that are younger than S seconds'
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l label-votes
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l log-odds
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l material-bits
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l max-bytes
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l origin
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l palette
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l size
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l label-votes -x -a '2 3 4' -d 'the material is that of most of the last N hits, 2 to 4'
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l log-odds -d 'probabilities of a hit, a miss, the clamps, and from which on a voxel is occupied; 0: 0.7, 0.4, 0.1192, 0.971, 0.5'
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l material-bits -d '0 (default), 4, 8 or 16 bits of material a voxel'
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l max-bytes -d 'device memory it may take'
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l origin -d 'low corner, metres; default: the centre lies at 0,0,0'
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l palette -d 'the next material, from 0: its name (may be empty) and colour; up to 256 times. semantickitti: its 19 classes'
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l size -d 'edge of a voxel'
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l token-file
-complete -c voxelctl -n '__voxelctl_at "scene create"' -l track-free
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l track-free -d 'track free and unknown voxels apart; takes the highest material'
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene decay"' -l box
+complete -c voxelctl -n '__voxelctl_at "scene decay"' -l box -d 'in this box alone'
 complete -c voxelctl -n '__voxelctl_at "scene decay"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene decay"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "scene decay"' -l elapsed
-complete -c voxelctl -n '__voxelctl_at "scene decay"' -l factor
-complete -c voxelctl -n '__voxelctl_at "scene decay"' -l half-life
+complete -c voxelctl -n '__voxelctl_at "scene decay"' -l elapsed -d 'of so many seconds instead'
+complete -c voxelctl -n '__voxelctl_at "scene decay"' -l factor -d 'what is left of each log-odds, above 0 and below 1'
+complete -c voxelctl -n '__voxelctl_at "scene decay"' -l half-life -d 'half is left after so many seconds of the scans'\'' time, counted from the last such decay'
 complete -c voxelctl -n '__voxelctl_at "scene decay"' -l help
-complete -c voxelctl -n '__voxelctl_at "scene decay"' -l if-version
-complete -c voxelctl -n '__voxelctl_at "scene decay"' -l in-voxels
+complete -c voxelctl -n '__voxelctl_at "scene decay"' -l if-version -d 'only where the scene is at this version'
+complete -c voxelctl -n '__voxelctl_at "scene decay"' -l in-voxels -d 'both are voxels, not metres'
 complete -c voxelctl -n '__voxelctl_at "scene decay"' -l json
-complete -c voxelctl -n '__voxelctl_at "scene decay"' -l keep-ball
+complete -c voxelctl -n '__voxelctl_at "scene decay"' -l keep-ball -d 'not in this ball, around the robot say'
 complete -c voxelctl -n '__voxelctl_at "scene decay"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene decay"' -l step
+complete -c voxelctl -n '__voxelctl_at "scene decay"' -l step -d 'log-odds that are subtracted'
 complete -c voxelctl -n '__voxelctl_at "scene decay"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene decay"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene decay"' -l token-file
-complete -c voxelctl -n '__voxelctl_at "scene decay"' -l until
+complete -c voxelctl -n '__voxelctl_at "scene decay"' -l until -d 'up to this time of the scans, nanoseconds; default: that of the newest scan'
 complete -c voxelctl -n '__voxelctl_at "scene decay"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene decay"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene diff"' -l box
+complete -c voxelctl -n '__voxelctl_at "scene diff"' -l box -d 'in this box only, metres'
 complete -c voxelctl -n '__voxelctl_at "scene diff"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene diff"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "scene diff"' -l from
+complete -c voxelctl -n '__voxelctl_at "scene diff"' -l from -d 'a version or a snapshot; default: the version before the newest, with --to-scene the newest'
 complete -c voxelctl -n '__voxelctl_at "scene diff"' -l help
-complete -c voxelctl -n '__voxelctl_at "scene diff"' -l in-voxels
+complete -c voxelctl -n '__voxelctl_at "scene diff"' -l in-voxels -d '... voxels from the low corner'
 complete -c voxelctl -n '__voxelctl_at "scene diff"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene diff"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene diff"' -l level
-complete -c voxelctl -n '__voxelctl_at "scene diff"' -l out
+complete -c voxelctl -n '__voxelctl_at "scene diff"' -l level -d 'cells of 2^N voxels a side'
+complete -c voxelctl -n '__voxelctl_at "scene diff"' -l out -d '.npz: cells (voxel indices), changes (sums of 1 added, 2 removed, 4 of another material, 8 freed, 16 free no more); .npy: the cells alone'
 complete -c voxelctl -n '__voxelctl_at "scene diff"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene diff"' -l timeout-ms
-complete -c voxelctl -n '__voxelctl_at "scene diff"' -l to
-complete -c voxelctl -n '__voxelctl_at "scene diff"' -l to-scene
+complete -c voxelctl -n '__voxelctl_at "scene diff"' -l to -d 'default: the newest'
+complete -c voxelctl -n '__voxelctl_at "scene diff"' -l to-scene -d '... of this scene, which branched from the other, or from which the other branched'
 complete -c voxelctl -n '__voxelctl_at "scene diff"' -l token-file
 complete -c voxelctl -n '__voxelctl_at "scene diff"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene diff"' -l version
@@ -839,8 +819,8 @@ complete -c voxelctl -n '__voxelctl_at "scene distance"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene distance"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene distance"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene distance"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene distance"' -l max-range
-complete -c voxelctl -n '__voxelctl_at "scene distance"' -l out
+complete -c voxelctl -n '__voxelctl_at "scene distance"' -l max-range -d 'where distances end; default: 2'
+complete -c voxelctl -n '__voxelctl_at "scene distance"' -l out -d '.npz: distances, gradients, voxels; .npy: distances'
 complete -c voxelctl -n '__voxelctl_at "scene distance"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene distance"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene distance"' -l token-file
@@ -851,92 +831,92 @@ complete -c voxelctl -n '__voxelctl_at "scene drop"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene drop"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene drop"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene drop"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene drop"' -l missing-ok
+complete -c voxelctl -n '__voxelctl_at "scene drop"' -l missing-ok -d 'no error where there is no such scene'
 complete -c voxelctl -n '__voxelctl_at "scene drop"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene drop"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene drop"' -l token-file
 complete -c voxelctl -n '__voxelctl_at "scene drop"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene drop"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l ball
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l box
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l ball -d 'centre and radius'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l box -d 'low and high corner; the high one is not in it'
 complete -c voxelctl -n '__voxelctl_at "scene edit"' -l ca-file
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l capsule
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l capsule -d 'within R of the line between two points'
 complete -c voxelctl -n '__voxelctl_at "scene edit"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l copy-empty
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l copy-from
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l dilate
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l erase
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l erode
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l fill
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l free
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l grid
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l half-space
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l heightfield
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l copy-empty -d '... and emptiness too'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l copy-from -d 'a box takes what stands there (its low corner)'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l dilate -d 'others with at least T occupied neighbours fill'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l erase -d 'neither occupied nor free'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l erode -d 'those with fewer than T occupied neighbours go'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l fill -d 'occupied, of material M'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l free -d 'free, in scenes that track it'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l grid -d '... from this corner, by cells of this edge, from z up; default: 0,0,1,0'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l half-space -d 'points p with (NX,NY,NZ) . p <= D'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l heightfield -d 'columns up to the heights in it: .npy, or text, a line of equal x each; nan: no column'
 complete -c voxelctl -n '__voxelctl_at "scene edit"' -l help
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l if-version
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l in-voxels
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l if-version -d 'only where the scene is at this version'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l in-voxels -d 'lengths are voxels from the scene'\''s low corner'
 complete -c voxelctl -n '__voxelctl_at "scene edit"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene edit"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l leave
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l noise
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l operations
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l paint
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l pin
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l point-materials
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l points
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l replace
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l leave -d 'as they are, with --pin or --unpin'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l noise -d '... its radius changed by up to A either way, on a lattice of 2^BITS voxels'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l operations -d 'more of them, as JSON: the "operations" of the body of POST /v1/scene_edit, or the whole body'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l paint -d 'its occupied voxels take material M'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l pin -d '... and in scenes with log-odds: scans and decays leave them as they are; with --fill, --erase, --free and --leave'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l point-materials -d '... a material of its own for each, for --fill and --paint'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l points -d '.npy (integers: voxels; else metres), or text'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l replace -d 'those of material FROM take TO'
 complete -c voxelctl -n '__voxelctl_at "scene edit"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene edit"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene edit"' -l token-file
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l turn
-complete -c voxelctl -n '__voxelctl_at "scene edit"' -l unpin
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l turn -d '... turned and mirrored: 3 x 3 of 0, 1, -1 by rows'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l unpin -d '... or no longer do'
 complete -c voxelctl -n '__voxelctl_at "scene edit"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene edit"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene export"' -l box
+complete -c voxelctl -n '__voxelctl_at "scene export"' -l box -d 'of this box only, metres'
 complete -c voxelctl -n '__voxelctl_at "scene export"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene export"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "scene export"' -l counts
-complete -c voxelctl -n '__voxelctl_at "scene export"' -l dense
-complete -c voxelctl -n '__voxelctl_at "scene export"' -l free
+complete -c voxelctl -n '__voxelctl_at "scene export"' -l counts -d 'voxels a cell, in an .npz file'
+complete -c voxelctl -n '__voxelctl_at "scene export"' -l dense -d 'the box as an array x, y, z (.npy) of sums of 1 unknown, 2 occupied, 4 free'
+complete -c voxelctl -n '__voxelctl_at "scene export"' -l free -d 'the free voxels instead'
 complete -c voxelctl -n '__voxelctl_at "scene export"' -l help
-complete -c voxelctl -n '__voxelctl_at "scene export"' -l in-voxels
+complete -c voxelctl -n '__voxelctl_at "scene export"' -l in-voxels -d '... voxels from the low corner'
 complete -c voxelctl -n '__voxelctl_at "scene export"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene export"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene export"' -l level
-complete -c voxelctl -n '__voxelctl_at "scene export"' -l materials
-complete -c voxelctl -n '__voxelctl_at "scene export"' -l pinned
+complete -c voxelctl -n '__voxelctl_at "scene export"' -l level -d 'cells of 2^N voxels a side'
+complete -c voxelctl -n '__voxelctl_at "scene export"' -l materials -d '... of materials'
+complete -c voxelctl -n '__voxelctl_at "scene export"' -l pinned -d 'the pinned voxels instead'
 complete -c voxelctl -n '__voxelctl_at "scene export"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene export"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene export"' -l token-file
 complete -c voxelctl -n '__voxelctl_at "scene export"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene export"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l box
+complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l box -d 'of this box only, metres'
 complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l help
-complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l in-space
-complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l in-voxels
+complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l in-space -d 'voxels instead of columns'
+complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l in-voxels -d '... voxels from the low corner; --z, too'
 complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l min-cells
-complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l out
+complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l min-cells -d 'leaves smaller clusters out'
+complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l out -d '.npz: sizes, centroids, cells, clusters'
 complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l token-file
 complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l z
+complete -c voxelctl -n '__voxelctl_at "scene frontiers"' -l z -d 'the heights that count, metres; default all'
 complete -c voxelctl -n '__voxelctl_at "scene import"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene import"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene import"' -l help
-complete -c voxelctl -n '__voxelctl_at "scene import"' -l in-voxels
+complete -c voxelctl -n '__voxelctl_at "scene import"' -l in-voxels -d 'vertices are voxels from the scene'\''s low corner'
 complete -c voxelctl -n '__voxelctl_at "scene import"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene import"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene import"' -l material
-complete -c voxelctl -n '__voxelctl_at "scene import"' -l offset
-complete -c voxelctl -n '__voxelctl_at "scene import"' -l rule
-complete -c voxelctl -n '__voxelctl_at "scene import"' -l scale
-complete -c voxelctl -n '__voxelctl_at "scene import"' -l scene
+complete -c voxelctl -n '__voxelctl_at "scene import"' -l material -d 'of all voxels; default 0'
+complete -c voxelctl -n '__voxelctl_at "scene import"' -l offset -d 'added to all vertices after that'
+complete -c voxelctl -n '__voxelctl_at "scene import"' -l rule -x -a 'conservative thin' -d 'conservative (default): the voxels whose cube a triangle meets; thin: the thinnest surface without holes from face to face'
+complete -c voxelctl -n '__voxelctl_at "scene import"' -l scale -d 'metres of the file'\''s unit; default 1'
+complete -c voxelctl -n '__voxelctl_at "scene import"' -l scene -d 'the scene, which exists'
 complete -c voxelctl -n '__voxelctl_at "scene import"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene import"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene import"' -l token-file
@@ -955,43 +935,43 @@ complete -c voxelctl -n '__voxelctl_at "scene info"' -l version
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l depth
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l discretize
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l durable
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l erase
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l estimate
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l expect-digest
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l field
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l format
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l discretize -d 'one ray a hit voxel instead of one a point'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l durable -x -a 'always everysec off'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l erase -d 'erase what rays go through instead of marking it free; not where the scene fuses by log-odds'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l estimate -d 'find the poses by odometry, from --poses where they are given; files that are lost are counted, and not added'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l expect-digest -d 'only with the network whose digest begins so'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l field -d 'of label (default label) and ramp (default intensity)'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l format -d 'of the files, as of voxelctl voxelize'
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l frame
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l fusion
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l ground
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l fusion -x -a 'last log-odds'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l ground -d 'points of the ground hit nothing: of the plane that most points are near'
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l journal-max-bytes
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l keep
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l keep-seconds
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l label-votes
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l labels
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l label-votes -x -a '2 3 4'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l labels -d 'material of each label, numbers or names; -1: none, as for labels that are not here; or a file of such, a line each. Default: label i takes material i. Points of none hit nothing, but their rays count'
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l log-odds
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l material
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l material -d 'material of the points; default 0'
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l material-bits
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l max-bytes
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l max-range
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l min-hits
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l network
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l no-carve
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l no-speckles
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l odometry
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l max-range -d 'rays end here, and farther points hit nothing'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l min-hits -d 'nor do those of voxels that fewer points of a file hit'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l network -d 'a loaded network with labels by point: each file goes through it, and its labels say what materials points take'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l no-carve -d 'add points only'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l no-speckles -d 'nor those of voxels that stand alone'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l odometry -d 'by that odometry; default: one beside the scene'
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l origin
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l output
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l output -d 'of the network, where several have labels by point'
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l palette
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l poses
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l range
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l retry
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l rule
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l scene
-complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l size
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l poses -d 'the sensor'\''s pose in the map, a line a file: KITTI'\''s 12 numbers, TUM'\''s 8, or the 16 of a 4 x 4 matrix; default: the files are in the map'\''s frame'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l range -d 'of ramp and height'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l retry -d 'repeat a request that got no answer for so long; default 10'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l rule -x -a 'constant label colour ramp height' -d 'constant (default): all take --material; label: the field'\''s number; colour: the palette'\''s nearest; ramp: the palette as the field goes over --range; height: as z does'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l scene -d 'the scene'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l size -d 'make it where it is missing, with voxels of this edge and the other options of voxelctl scene create'
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l token-file
@@ -1013,7 +993,7 @@ complete -c voxelctl -n '__voxelctl_at "scene log"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene log"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene log"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene log"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene log"' -l limit
+complete -c voxelctl -n '__voxelctl_at "scene log"' -l limit -d 'the newest N, 1 to 10000; default 100'
 complete -c voxelctl -n '__voxelctl_at "scene log"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene log"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene log"' -l token-file
@@ -1021,14 +1001,14 @@ complete -c voxelctl -n '__voxelctl_at "scene log"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene log"' -l version
 complete -c voxelctl -n '__voxelctl_at "scene query"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene query"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "scene query"' -l counts
+complete -c voxelctl -n '__voxelctl_at "scene query"' -l counts -d 'of overlap: count the voxels too'
 complete -c voxelctl -n '__voxelctl_at "scene query"' -l help
-complete -c voxelctl -n '__voxelctl_at "scene query"' -l in-voxels
+complete -c voxelctl -n '__voxelctl_at "scene query"' -l in-voxels -d 'points of values are voxels; .npy of integers always are'
 complete -c voxelctl -n '__voxelctl_at "scene query"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene query"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene query"' -l max-range
-complete -c voxelctl -n '__voxelctl_at "scene query"' -l out
-complete -c voxelctl -n '__voxelctl_at "scene query"' -l radius
+complete -c voxelctl -n '__voxelctl_at "scene query"' -l max-range -d 'how far rays go; default: through the scene'
+complete -c voxelctl -n '__voxelctl_at "scene query"' -l out -d '.npz: the arrays of the answer; .npy: states or distances (-1 = nothing)'
+complete -c voxelctl -n '__voxelctl_at "scene query"' -l radius -d 'how far nearest looks'
 complete -c voxelctl -n '__voxelctl_at "scene query"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene query"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene query"' -l token-file
@@ -1037,43 +1017,43 @@ complete -c voxelctl -n '__voxelctl_at "scene query"' -l version
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l help
-complete -c voxelctl -n '__voxelctl_at "scene redo"' -l if-version
+complete -c voxelctl -n '__voxelctl_at "scene redo"' -l if-version -d 'only where the scene is at this version'
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene redo"' -l of
+complete -c voxelctl -n '__voxelctl_at "scene redo"' -l of -d 'the version that the undo made; default: the newest undo that you made by voxelctl on this machine and that is not undone'
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l token-file
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l ao
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l bounces
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l ao -d 'rays to find how open each place is; default 0, of ao 16'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l bounces -d 'path: how often light is followed; default 3'
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l ca-file
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l camera
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l camera -x -a 'pinhole orthographic equirectangular' -d 'pinhole, orthographic or equirectangular'
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l clip
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l detail
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l eye
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l fov
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l clip -d 'only what is in this box'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l detail -d 'smaller cubes are drawn as one voxel'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l eye -d 'where the camera is, metres; goes with --look'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l fov -d 'between the top and the bottom edge; default 50'
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l look
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l mode
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l no-shadows
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l samples
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l size
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l look -d 'the point in the middle of the picture (without both: a view of all that is occupied)'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l mode -x -a 'colour height depth normal material ao path age label' -d 'colour, height, depth, normal, material, ao, path, age (by who changed it last) or label (without light)'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l no-shadows -d 'the sun throws none'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l samples -d 'rays of a pixel, for smooth edges; default 1, of path 16'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l size -d 'pixels'
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l token-file
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l up
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l up -d 'points upwards in the picture; default 0,0,1'
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l url
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l variation
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l variation -d '0 to 1: by how much colours vary from voxel to voxel'
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene render"' -l view-height
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l view-height -d 'orthographic: metres between the top and bottom edge'
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "scene repair"' -l dry-run
+complete -c voxelctl -n '__voxelctl_at "scene repair"' -l dry-run -d 'changes nothing; reads all of it (a backup, say) and says what is wrong and what a start would do about it. Ends with 1 where something would be lost, with 2 where it cannot be read'
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l key-file
@@ -1082,39 +1062,39 @@ complete -c voxelctl -n '__voxelctl_at "scene repair"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l token-file
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l ao
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l bounces
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l ao -d 'rays to find how open each place is; default 0, of ao 16'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l bounces -d 'path: how often light is followed; default 3'
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l ca-file
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l camera
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l camera -x -a 'pinhole orthographic equirectangular' -d 'pinhole, orthographic or equirectangular'
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l clip
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l detail
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l eye
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l fov
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l clip -d 'only what is in this box'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l detail -d 'smaller cubes are drawn as one voxel'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l eye -d 'where the camera is, metres; goes with --look'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l fov -d 'between the top and the bottom edge; default 50'
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l look
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l mode
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l no-shadows
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l samples
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l size
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l look -d 'the point in the middle of the picture (without both: a view of all that is occupied)'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l mode -x -a 'colour height depth normal material ao path age label' -d 'colour, height, depth, normal, material, ao, path, age (by who changed it last) or label (without light)'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l no-shadows -d 'the sun throws none'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l samples -d 'rays of a pixel, for smooth edges; default 1, of path 16'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l size -d 'pixels'
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l token-file
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l up
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l up -d 'points upwards in the picture; default 0,0,1'
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l url
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l variation
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l variation -d '0 to 1: by how much colours vary from voxel to voxel'
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l version
-complete -c voxelctl -n '__voxelctl_at "scene show"' -l view-height
-complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l at
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l view-height -d 'orthographic: metres between the top and bottom edge'
+complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l at -d 'this version, or what this snapshot names; default: the newest version'
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l drop
+complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l drop -d 'forget the name instead'
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l replace
+complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l replace -d 'move a name that is there already'
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l token-file
@@ -1123,10 +1103,10 @@ complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l version
 complete -c voxelctl -n '__voxelctl_at "scene undo"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene undo"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene undo"' -l help
-complete -c voxelctl -n '__voxelctl_at "scene undo"' -l if-version
+complete -c voxelctl -n '__voxelctl_at "scene undo"' -l if-version -d 'only where the scene is at this version'
 complete -c voxelctl -n '__voxelctl_at "scene undo"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene undo"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "scene undo"' -l of
+complete -c voxelctl -n '__voxelctl_at "scene undo"' -l of -d 'default: the newest change that you made by voxelctl on this machine and that is not undone'
 complete -c voxelctl -n '__voxelctl_at "scene undo"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene undo"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene undo"' -l token-file
@@ -1144,11 +1124,11 @@ complete -c voxelctl -n '__voxelctl_at "scene verify"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene verify"' -l version
 complete -c voxelctl -n '__voxelctl_at "self-test"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "self-test"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "self-test"' -l duration-ms
+complete -c voxelctl -n '__voxelctl_at "self-test"' -l duration-ms -d 'how long, 1 to 60000; default 1000'
 complete -c voxelctl -n '__voxelctl_at "self-test"' -l help
 complete -c voxelctl -n '__voxelctl_at "self-test"' -l json
 complete -c voxelctl -n '__voxelctl_at "self-test"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "self-test"' -l points
+complete -c voxelctl -n '__voxelctl_at "self-test"' -l points -d 'points a stage, 1 to 1000000; default 20000'
 complete -c voxelctl -n '__voxelctl_at "self-test"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "self-test"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "self-test"' -l token-file
@@ -1254,12 +1234,12 @@ complete -c voxelctl -n '__voxelctl_at "token issue"' -l version
 complete -c voxelctl -n '__voxelctl_at "top"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "top"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "top"' -l help
-complete -c voxelctl -n '__voxelctl_at "top"' -l interval
+complete -c voxelctl -n '__voxelctl_at "top"' -l interval -d 'seconds between two looks, 0.1 to 3600; default 1'
 complete -c voxelctl -n '__voxelctl_at "top"' -l json
 complete -c voxelctl -n '__voxelctl_at "top"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "top"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "top"' -l timeout-ms
-complete -c voxelctl -n '__voxelctl_at "top"' -l times
+complete -c voxelctl -n '__voxelctl_at "top"' -l times -d 'ends after N looks'
 complete -c voxelctl -n '__voxelctl_at "top"' -l token-file
 complete -c voxelctl -n '__voxelctl_at "top"' -l url
 complete -c voxelctl -n '__voxelctl_at "top"' -l version
@@ -1537,21 +1517,21 @@ complete -c voxelctl -n '__voxelctl_at "volume view"' -l version
 complete -c voxelctl -n '__voxelctl_at "volume view"' -l width -d 'of the picture; default 640'
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l features
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l format
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l features -d 'channels: names of the file'\''s fields; default x, y, z and all others'
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l format -d 'pcd, ply, npy, npz, las, kitti (float32 x y z intensity) or nuscenes (float32 x y z intensity ring). Default: by the file'\''s ending; needed for .bin, which can be anything, and for standard input'
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l help
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l json
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l max-points
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l max-voxels
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l no-features
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l order
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l origin
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l max-points -d 'points kept a voxel, the first ones; default all'
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l max-voxels -d 'voxels kept, those with the earliest points; default all'
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l no-features -d 'coordinates and counts only'
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l order -x -a 'morton first' -d 'morton (default), or first: by each voxel'\''s first point'
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l origin -d 'map position of the lattice'\''s zero; default 0,0,0'
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l out
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l range
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l reduce
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l rule
-complete -c voxelctl -n '__voxelctl_at "voxelize"' -l size
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l range -d 'keep points in this box only, metres, the high ends excluded; two numbers hold for all axes'
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l reduce -x -a 'mean sum min max first' -d 'of mean (default), sum, min, max, first'
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l rule -x -a 'spconv minkowski double' -d 'spconv: floor((p - low) / size) in float32, as spconv and OpenPCDet; needs a range. minkowski: floor(p / size), as MinkowskiEngine. double: that in float64, as Open3D. Default: spconv with a range, else minkowski'
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l size -d 'edge of a voxel, one number or three x,y,z; required'
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l tensor
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l timeout-ms
@@ -1560,11 +1540,11 @@ complete -c voxelctl -n '__voxelctl_at "voxelize"' -l url
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l version
 complete -c voxelctl -n '__voxelctl_at "watch"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "watch"' -l cert-file
-complete -c voxelctl -n '__voxelctl_at "watch"' -l count
+complete -c voxelctl -n '__voxelctl_at "watch"' -l count -d 'ends after so many replies'
 complete -c voxelctl -n '__voxelctl_at "watch"' -l help
 complete -c voxelctl -n '__voxelctl_at "watch"' -l json
 complete -c voxelctl -n '__voxelctl_at "watch"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "watch"' -l level
+complete -c voxelctl -n '__voxelctl_at "watch"' -l level -d 'cells of 2^N voxels a side; default 0'
 complete -c voxelctl -n '__voxelctl_at "watch"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "watch"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "watch"' -l token-file
