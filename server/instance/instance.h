@@ -35,7 +35,7 @@ enum vxd_event {
 struct vxd_auth;
 struct vxd_context;
 struct vxd_fields;
-struct vxd_maps;
+struct vxd_names;
 struct vxd_method_table;
 struct vxd_metrics;
 struct vxd_networks;
@@ -76,7 +76,7 @@ struct vxd_server {
     struct vxd_once *once;
     struct vxd_context *context;
     struct vxd_registry *registry; /* what keeps durable things on disk */
-    struct vxd_maps *maps;
+    struct vxd_names *maps;
     struct vxd_networks *networks;
     struct vxd_scenes *scenes;
     struct vxd_volumes *volumes;

@@ -161,7 +161,7 @@ enum vxd_status vxd_slac_apply_finish(struct vxd_request *request,
     job->reply->n_points = job->n;
     job->reply->n_inside = vxd_map_count(job->inside, job->n);
     job->reply->engine_ms = (double)request->engine_ns / 1e6;
-    vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_MAP_READ);
+    vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_NAMED_READ);
     return VXD_OK;
 }
 

@@ -26,7 +26,7 @@ static enum vxd_status check_name(struct vxd_request *request, struct vxd_err *e
                         "there is a map \"%s\"; say replace to have it replaced",
                         job->terms.name);
     }
-    if (job->replaced != NULL && job->replaced->terms.durable) {
+    if (job->replaced != NULL && job->replaced->named.terms.durable) {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, "replace",
                         "the map \"%s\" is durable; drop it first", job->terms.name);
     }
@@ -172,7 +172,7 @@ static enum vxd_status keep_grid(struct vxd_request *request, struct vxd_queue *
                                  struct vxd_err *err)
 {
     struct vxd_slac_optimize_job *job = request->state;
-    struct vxd_maps *maps = request->server->maps;
+    struct vxd_names *maps = request->server->maps;
     struct vxd_map_spec spec = {
         .array_names = {[VXD_SLAC_OFFSETS] = VXD_SLAC_OFFSET_NAME,
                         [VXD_SLAC_ROTATIONS] = VXD_SLAC_ROTATION_NAME},
@@ -187,10 +187,10 @@ static enum vxd_status keep_grid(struct vxd_request *request, struct vxd_queue *
     (void)snprintf(spec.frame_id, sizeof spec.frame_id, "fragment");
     grid = vxd_slac_take_grid(job->slac);
     spec.engine = *vxd_hashmap_get_spec(grid);
-    if (vxd_hashmap_n_bytes(grid) > vxd_maps_allowance(maps, &job->terms, NULL)) {
+    if (vxd_hashmap_n_bytes(grid) > vxd_names_allowance(maps, &job->terms, NULL)) {
         status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                           "the control grid takes %zu bytes", vxd_hashmap_n_bytes(grid));
-        vxd_maps_explain(maps, &job->terms, NULL, err);
+        vxd_names_explain(maps, &job->terms, NULL, err);
         vxd_hashmap_destroy(queue, grid);
         goto out;
     }
@@ -429,10 +429,10 @@ enum vxd_status vxd_slac_optimize_finish(struct vxd_request *request,
     (void)err;
     job->reply->replaced = job->replaced != NULL;
     if (job->replaced != NULL) {
-        vxd_maps_remove(request->server->maps, queue, job->replaced);
+        vxd_named_remove(&job->replaced->named, queue);
     }
     if (job->base.made != NULL) {
-        vxd_maps_publish(request->server->maps, job->base.made);
+        vxd_named_publish(&job->base.made->named);
     }
     job->reply->engine_ms = (double)request->engine_ns / 1e6;
     end_job(request, VOXELD__V1__SLAC_STATE__SLAC_DONE, "");
