@@ -170,7 +170,7 @@ void vxd_server_close(struct vxd_server *server)
     vxd_fields_destroy(server->fields);
     server->fields = NULL; /* volumes that go have no fields any more */
     vxd_scenes_destroy(server->scenes);
-    vxd_volumes_destroy(server->volumes);
+    vxd_names_destroy(server->volumes);
     vxd_posegraphs_destroy(server->posegraphs);
     vxd_odometries_destroy(server->odometries);
     vxd_watch_destroy(server->watch);

@@ -48,7 +48,7 @@ struct vxd_slac_jobs;
 struct vxd_slowlog;
 struct vxd_tls;
 struct vxd_tickets;
-struct vxd_volumes;
+struct vxd_names;
 struct vxd_posegraphs;
 struct vxd_odometries;
 struct vxd_watch;
@@ -79,7 +79,7 @@ struct vxd_server {
     struct vxd_names *maps;
     struct vxd_networks *networks;
     struct vxd_scenes *scenes;
-    struct vxd_volumes *volumes;
+    struct vxd_names *volumes;
     struct vxd_posegraphs *posegraphs;
     struct vxd_odometries *odometries;
     struct vxd_fields *fields;  /* distance fields of scenes, kept between requests */

@@ -30,7 +30,10 @@ struct vxd_named_terms {
     char owner[VXD_NAME_BYTES];
     uint64_t max_bytes; /* 0 = the limits' */
     int64_t ttl_ns;     /* 0 = never dropped */
-    bool durable;       /* it is in the journal; then ttl_ns is 0 */
+    /* What needs more than max_bytes, which is not 0 then, removes the farthest parts; of volumes
+     * alone. */
+    bool forgets;
+    bool durable; /* it is in the journal; then ttl_ns is 0 */
     enum vxd_fsync fsync;
     uint64_t
         journal_max_bytes; /* a snapshot is written when its records have so many bytes */

@@ -81,11 +81,10 @@ static void write_posegraphs(const struct vxd_server *server, struct vxd_text *t
 
 static void write_volumes(const struct vxd_server *server, struct vxd_text *text)
 {
-    struct vxd_volumes_usage volumes;
+    struct vxd_names_usage volumes;
 
-    vxd_volumes_get_usage(server->volumes, &volumes);
-    vxd_metrics_write_uint(text, "voxeld_volumes", "gauge", "Named volumes.",
-                           volumes.n_volumes);
+    vxd_names_get_usage(server->volumes, &volumes);
+    vxd_metrics_write_uint(text, "voxeld_volumes", "gauge", "Named volumes.", volumes.n);
     vxd_metrics_describe(text, "voxeld_volume_bytes", "gauge",
                          "Device memory of named volumes.");
     vxd_text_printf(text,

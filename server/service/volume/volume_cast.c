@@ -198,17 +198,17 @@ static enum vxd_status cast_rows(struct vxd_request *request, struct vxd_queue *
     struct vxd_volume_info info;
     enum vxd_status status;
 
-    vxd_volume_get_info(job->base.volume->volume, &info);
+    vxd_volume_get_info(job->base.volume->state.volume, &info);
     if (info.version != job->version) {
         VXD_TRY(
             vxd_fail(err, VXD_ABORTED, NULL,
                      "the volume \"%s\" was changed after %d of the picture's %d rows; "
                      "ask again, or for less depth or fewer pixels, which take one stage",
-                     job->base.volume->terms.name, args->row_end, height));
+                     job->base.volume->named.terms.name, args->row_end, height));
     }
     args->row_begin = args->row_end;
     args->row_end += left < job->stage_rows ? left : job->stage_rows;
-    VXD_TRY(vxd_volume_cast(queue, job->base.volume->volume, args, err));
+    VXD_TRY(vxd_volume_cast(queue, job->base.volume->state.volume, args, err));
     request->more = args->row_end < height;
     if (!request->more) {
         VXD_TRY(vxd_volume_fetch(request, queue, err));
@@ -244,7 +244,7 @@ enum vxd_status vxd_volume_cast_rays_submit(struct vxd_request *request,
         VXD_TRY(vxd_fail(err, VXD_FAILED_PRECONDITION, "labels",
                          "the volume \"%s\" keeps no labels", input->name));
     }
-    vxd_volume_get_info(job->base.volume->volume, &info);
+    vxd_volume_get_info(job->base.volume->state.volume, &info);
     VXD_TRY(plan(request, queue, &info, err));
     VXD_TRY(reserve(request, queue, err));
     VXD_TRY(cast_rows(request, queue, err));
