@@ -143,6 +143,19 @@ PICTURE: dict[str, tuple[Json, Any, str]] = {
     "size": ({"type": "string", "pattern": "^[0-9]+x[0-9]+$"}, "64x36", "WIDTHxHEIGHT"),
     "at": AT,
 }
+VOLUME_PICTURE: dict[str, tuple[Json, Any, str]] = {
+    **{k: PICTURE[k] for k in ("eye", "look", "up", "fov")},
+    "camera": (words("pinhole", "panorama"), "pinhole", "the projection"),
+    "mode": (
+        words("colour", "height", "normal", "label", "depth"),
+        "height",
+        "what a pixel says",
+    ),
+    **{k: PICTURE[k] for k in ("sun_direction", "sun", "ambient", "z_low_m", "z_high_m")},
+    "min_weight": (REAL, 1, "voxels of a lower weight are unknown"),
+    "depth_max_m": (REAL, 20, "nothing is seen farther away"),
+    **{k: PICTURE[k] for k in ("quality", "size")},
+}
 COSTMAP: dict[str, tuple[Json, Any, str]] = {
     "kind": (words("costmap", "projected", "slice"), "costmap", "what a cell says"),
     "box": (numbers(6), "-5,-5,0,5,5,2", "what is mapped: its corners"),

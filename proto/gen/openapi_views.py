@@ -175,6 +175,26 @@ def scene_files() -> Json:
     return made
 
 
+def volume_files() -> Json:
+    """Pictures of volumes by GET."""
+    made = {}
+    for ending, kind in (("png", "image/png"), ("jpg", "image/jpeg"), ("jpeg", "image/jpeg")):
+        got = operation(
+            f"volume_image_{ending}",
+            "A picture of a volume, as volume_render makes it.",
+            {kind: {"schema": BINARY}},
+            parameters=[
+                {**NAME, "description": "the volume's name"},
+                *openapi_query.of(openapi_query.VOLUME_PICTURE),
+            ],
+            responses={**OF_SCENES, "412": response("FailedPrecondition")},
+            tags=["volume"],
+            description="Scope: read.",
+        )
+        made[f"/v1/volumes/{{name}}/image.{ending}"] = {"get": got}
+    return made
+
+
 def watches() -> Json:
     last = {
         "name": "Last-Event-ID",
@@ -264,6 +284,7 @@ def paths(version: str) -> Json:
         },
         **session(version),
         **scene_files(),
+        **volume_files(),
         **watches(),
         **dashboard(),
     }  # fmt: skip

@@ -108,7 +108,7 @@ def flip(path: Path, at: int, bit: int = 0) -> None:
     path.write_bytes(data)
 
 
-def check_loss_is_told(directory: Path, before: Any) -> None:
+def check_loss_is_reported(directory: Path, before: Any) -> None:
     """The check and the start both say what is missing, and the scene has another generation."""
     checked = tool("--check-data", directory / "data")
     assert checked.returncode == 1, checked
@@ -139,20 +139,20 @@ def check_loss_is_told(directory: Path, before: Any) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_flipped_bit_of_the_wal_is_a_loss_that_is_told(tmp_path: Path, seed: int) -> None:
+def test_flipped_bit_of_the_wal_is_a_loss_that_is_reported(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     before = make(tmp_path)
     wal = tmp_path / "data" / "voxeld.db-wal"
     n_frames = (wal.stat().st_size - WAL_HEAD) // FRAME
     frame = rng.randrange(n_frames // 4, n_frames * 3 // 4)
     flip(wal, WAL_HEAD + frame * FRAME + rng.randrange(FRAME), rng.randrange(8))
-    check_loss_is_told(tmp_path, before)
+    check_loss_is_reported(tmp_path, before)
 
 
-def test_missing_wal_is_a_loss_that_is_told(tmp_path: Path) -> None:
+def test_missing_wal_is_a_loss_that_is_reported(tmp_path: Path) -> None:
     before = make(tmp_path)
     (tmp_path / "data" / "voxeld.db-wal").unlink()
-    check_loss_is_told(tmp_path, before)
+    check_loss_is_reported(tmp_path, before)
 
 
 def test_whole_directory_is_no_loss(tmp_path: Path) -> None:
