@@ -55,6 +55,7 @@ set(integration_tests
   layers
   names
   client/bench
+  client/documents
   client/ctl_manners
   client/examples
   client/python
@@ -84,6 +85,7 @@ set(integration_tests
   daemon/why
   daemon/walls
   deploy/installed
+  deploy/manifests
   deploy/upgrade
   field/fields
   grid/grids
@@ -189,6 +191,6 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_pictures integration_watch integration_mesh integration_foxglove
              integration_tls integration_why integration_backups integration_odometry
              integration_ctl_manners integration_python_manners integration_refusals
-             integration_examples integration_scene_votes integration_slac integration_volume_scenes
+             integration_examples integration_documents integration_readme integration_scene_votes integration_slac integration_volume_scenes
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The long tier's proofs of what is shipped: Debian packages in a bare root, the wheel, the
-container's image without root and with a root that is read-only, Kubernetes' manifests. Needs
-root, a network and the packages of `deploy/packages.sh package`."""
+container's image without root and with a root that is read-only. Needs root, a network and the
+packages of `deploy/packages.sh package`."""
 
 from __future__ import annotations
 
@@ -30,11 +30,6 @@ WORK = BIN.parent / "packages"
 SCAN = SOURCE / "tests" / "data" / "spconv_benchmark_pc.npy"
 SHOWN = "125,565 voxels from 198,130 points"
 MOST_IMAGE_BYTES = 60_000_000
-MANIFESTS = SOURCE / "deploy" / "kubernetes"
-KINDS = {
-    "state": {"ConfigMap", "Service", "StatefulSet", "NetworkPolicy"},
-    "stateless": {"ConfigMap", "Service", "Deployment", "NetworkPolicy", "PodDisruptionBudget"},
-}
 
 
 def mirror() -> str:
@@ -248,30 +243,3 @@ def test_image_runs_without_root_and_with_a_root_that_is_read_only(
         status, body = get(port, "/v1/status", {"Authorization": "Bearer secret"})
         assert status == 200, body
     assert (data / "voxeld.db").exists()
-
-
-# --- Kubernetes -----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def validator() -> Path:
-    venv = WORK / "validator"
-    if not (venv / "bin/kubernetes-validate").exists():
-        run(sys.executable, "-m", "venv", venv)
-        run(venv / "bin/pip", "install", "--quiet", "kubernetes-validate==1.37.0")
-    return venv / "bin/kubernetes-validate"
-
-
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl")
-@pytest.mark.parametrize("name", ["state", "stateless", "state-gpu", "stateless-gpu"])
-def test_manifests_keep_kubernetes_schema(validator: Path, name: str, directory: Path) -> None:
-    text = run("kubectl", "kustomize", MANIFESTS / name)
-    rendered = directory / "rendered.yaml"
-    rendered.write_text(text)
-    run(validator, "--strict", rendered)
-    kinds = re.findall(r"^kind: (\w+)$", text, re.MULTILINE)
-    assert set(kinds) == KINDS[name.removesuffix("-gpu")]
-    assert ("nvidia.com/gpu: 1" in text) == name.endswith("-gpu")
-    for needed in ("readOnlyRootFilesystem: true", "runAsNonRoot: true", "startupProbe:",
-                   "automountServiceAccountToken: false"):  # fmt: skip
-        assert needed in text
