@@ -28,6 +28,9 @@ add_custom_target(integration_schema ALL
 add_executable(foreign_client ${CMAKE_CURRENT_LIST_DIR}/support/foreign_client.c)
 target_link_libraries(foreign_client PRIVATE voxeld_build voxeld_client)
 
+add_executable(upgrade_client ${CMAKE_CURRENT_LIST_DIR}/support/upgrade_client.c)
+target_link_libraries(upgrade_client PRIVATE voxeld_build voxeld_client)
+
 add_executable(net_run ${CMAKE_CURRENT_LIST_DIR}/support/net_run.c)
 target_link_libraries(net_run PRIVATE voxeld_build voxeld_server)
 
@@ -192,5 +195,6 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_tls integration_why integration_backups integration_odometry
              integration_ctl_manners integration_python_manners integration_refusals
              integration_examples integration_documents integration_readme integration_scene_votes integration_slac integration_volume_scenes
+             integration_upgrade
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

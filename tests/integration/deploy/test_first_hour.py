@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A new user's first hour: README.md's own commands, from a fresh clone and in an empty home, on
-two cores, and what README.md has them build and install. Minutes, so it belongs to the long tier. How
-long the user waits is recorded; tests/bench/results/deployment.md says what it was."""
+two cores, and what README.md has them build and install. Minutes, so it belongs to the long tier.
+How long the user waits is recorded; tests/bench/results/deployment.md says what it was."""
 
 from __future__ import annotations
 
