@@ -412,6 +412,8 @@ def packages(is_full: bool) -> float:
     tests = "^integration_(venv|packages|haproxy|installed|manifests|first_hour)$"
     done = subprocess.run(["ctest", "--test-dir", str(ROOT / "packages"), "--output-on-failure",
                            "-R", tests], check=False)
+    for path in sorted((ROOT / "packages" / "figures").glob("*.txt")):
+        print(path.read_text(), end="")
     if done.returncode != 0:
         raise Failure("what is shipped does not pass its tests")
     return time.monotonic() - start

@@ -168,7 +168,8 @@ VOXELD_PYTHON_SCHEMA=${integration_python};VOXELD_SOURCE_DIR=${PROJECT_SOURCE_DI
 endforeach()
 
 if(VOXELD_PACKAGE_TESTS)
-  set_property(TEST integration_packages integration_first_hour PROPERTY TIMEOUT 3600)
+  set_property(TEST integration_first_hour PROPERTY TIMEOUT 3600)
+  set_property(TEST integration_packages PROPERTY TIMEOUT 10800) # it compiles CUDA
 endif()
 
 # They compare times with each other, so they do not run beside each other; what else runs

@@ -24,10 +24,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import BIN, SOURCE
+from harness import BIN, SOURCE, record
 
 WORK = BIN.parent / "packages"
-SCAN = SOURCE / "tests" / "data" / "spconv_benchmark_pc.npy"
 SHOWN = "125,565 voxels from 198,130 points"
 MOST_IMAGE_BYTES = 60_000_000
 
@@ -40,9 +39,9 @@ def mirror() -> str:
     return chosen or sources.split()[0]
 
 
-def run(*command: object, **more: Any) -> str:
+def run(*command: object, timeout_s: float = 1500, **more: Any) -> str:
     done = subprocess.run(
-        [str(c) for c in command], capture_output=True, text=True, timeout=1500, check=False,
+        [str(c) for c in command], capture_output=True, text=True, timeout=timeout_s, check=False,
         **more,
     )  # fmt: skip
     assert done.returncode == 0, (command, done.stdout[-3000:], done.stderr[-3000:])
@@ -104,7 +103,13 @@ def test_packages_pass_lintian_without_errors(packages: Path) -> None:
     debs = sorted(packages.glob("*.deb"))
     names = [p.name.split("_")[0] for p in debs]
     assert names == ["libvoxeld-dev", "libvoxeld0", "voxelctl", "voxeld"]
-    print(run("lintian", "--allow-root", "--fail-on", "error", *debs))
+    tags = run("lintian", "--allow-root", "--fail-on", "error", *debs)
+    print(tags)
+    for kind, mark in (("errors", "E: "), ("warnings", "W: ")):
+        n = sum(line.startswith(mark) for line in tags.splitlines())
+        record(f"lintian's {kind} about the packages", n, "")
+    for path in (*debs, *packages.glob("*.whl")):
+        record(f"size of the package {path.name}", path.stat().st_size / 1e6, "MB")
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +126,6 @@ def bare_root(packages: Path) -> Iterator[Path]:
     shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
     for deb in packages.glob("*.deb"):
         shutil.copy(deb, root / "tmp")
-    shutil.copy(SCAN, root / "tmp/scan.npy")
     apt = "export DEBIAN_FRONTEND=noninteractive; apt-get -qq update && apt-get -qq -y"
     run("chroot", root, "sh", "-c",
         f"{apt} --no-install-recommends install /tmp/*.deb")  # fmt: skip
@@ -137,7 +141,30 @@ def test_packages_in_a_bare_root_add_a_user_and_enable_the_unit(bare_root: Path)
     assert (wants / "sockets.target.wants/voxeld.socket").is_symlink()
 
 
-def test_packages_in_a_bare_root_run_the_demo(bare_root: Path, packages: Path) -> None:
+PROGRAM = """import sys, numpy as np, voxeld
+with voxeld.connect(sys.argv[1]) as client:
+    print(len(client.voxelize(np.load(sys.argv[2]), size=0.1)))
+"""
+DEMO_SCAN = "/usr/share/voxeld/demo/scan.npy"
+
+
+@pytest.fixture(scope="module")
+def wheel_in_bare_root(bare_root: Path, packages: Path) -> str:
+    """The wheel, and what it needs, installed by Debian's own Python there; returns that Python."""
+    wheels = bare_root / "tmp/wheels"
+    (wheel,) = packages.glob("*.whl")
+    run(sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:",
+        "--python-version", "3.11", "--dest", wheels, wheel)  # fmt: skip
+    run("chroot", bare_root, "sh", "-c",
+        "export DEBIAN_FRONTEND=noninteractive; apt-get -qq -y --no-install-recommends install "
+        "python3-venv && python3 -m venv /opt/robot && /opt/robot/bin/pip install --quiet "
+        f"--no-index --find-links /tmp/wheels /tmp/wheels/{wheel.name}")  # fmt: skip
+    return "/opt/robot/bin/python"
+
+
+def test_packages_and_wheel_in_a_bare_root_run_the_demo(
+    bare_root: Path, wheel_in_bare_root: str
+) -> None:
     chroot = ["chroot", "--userspec=voxeld:voxeld", bare_root]
     as_systemd = "mkdir -p -m 750 {0} && chown voxeld: {0}"
     run("chroot", bare_root, "sh", "-c", as_systemd.format("/run/voxeld /var/lib/voxeld"))
@@ -147,24 +174,10 @@ def test_packages_in_a_bare_root_run_the_demo(bare_root: Path, packages: Path) -
         *chroot, "/usr/bin/voxeld", "--config", "/etc/voxeld/voxeld.json", "--rpc", url,
         "--data-dir", "/var/lib/voxeld", "--http", f"127.0.0.1:{port}", port=port,
     ):  # fmt: skip
-        ctl = [*chroot, "voxelctl", "--url", url, "--timeout", "60"]
-        assert SHOWN in run(*ctl, "voxelize", "/tmp/scan.npy", "--size", "0.1")
-        run(*ctl, "scene", "integrate", "/tmp/scan.npy", "--scene", "yard", "--size", "0.1")
-        run(*ctl, "scene", "export", "yard", "/var/lib/voxeld/yard.ply")
-        assert (bare_root / "var/lib/voxeld/yard.ply").stat().st_size > 100000
-        (wheel,) = packages.glob("*.whl")
-        site = WORK / "site"
-        shutil.rmtree(site, ignore_errors=True)
-        run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index",
-            "--target", site, wheel)  # fmt: skip
-        program = (
-            "import sys, numpy as np, voxeld\n"
-            "with voxeld.connect(sys.argv[1], timeout=60) as client:\n"
-            "    print(len(client.voxelize(np.load(sys.argv[2]), size=0.1)))\n"
-        )
-        socket = f"ipc://{bare_root}/run/voxeld/voxeld.sock"
-        printed = run(sys.executable, "-c", program, socket, SCAN,
-                      env={**os.environ, "PYTHONPATH": str(site)})  # fmt: skip
+        shown = run(*chroot, "voxelctl", "--url", url, "demo", "--out", "/var/lib/voxeld/demo.png")
+        assert SHOWN in shown and "$ voxelctl scene render" in shown
+        assert (bare_root / "var/lib/voxeld/demo.png").read_bytes().startswith(b"\x89PNG")
+        printed = run(*chroot, wheel_in_bare_root, "-c", PROGRAM, url, DEMO_SCAN)
         assert printed == "125565\n"
 
 
@@ -215,7 +228,7 @@ def test_image_runs_without_root_and_with_a_root_that_is_read_only(
     image: Path, directory: Path
 ) -> None:
     config, n_bytes = unpack(image, directory / "root")
-    print(f"the image has {n_bytes / 1e6:.1f} MB, compressed")
+    record("size of the image for CPUs, compressed", n_bytes / 1e6, "MB")
     assert n_bytes <= MOST_IMAGE_BYTES
     assert config["User"] == "65532:65532" and list(config["Volumes"]) == ["/var/lib/voxeld"]
     assert "NVIDIA_DRIVER_CAPABILITIES=compute,utility" in config["Env"]
@@ -243,3 +256,30 @@ def test_image_runs_without_root_and_with_a_root_that_is_read_only(
         status, body = get(port, "/v1/status", {"Authorization": "Bearer secret"})
         assert status == 200, body
     assert (data / "voxeld.db").exists()
+
+
+def nvcc() -> str | None:
+    usual = Path("/usr/local/cuda/bin/nvcc")
+    found = os.environ.get("CUDACXX") or shutil.which("nvcc")
+    return found or (str(usual) if usual.exists() else None)
+
+
+@pytest.mark.skipif(nvcc() is None, reason="needs nvcc")
+def test_image_for_gpus_is_built_and_says_what_it_needs(directory: Path) -> None:
+    """It is not run: that takes a GPU, and NVIDIA's container toolkit."""
+    build, out = WORK / "cuda", WORK / "image-cuda.tar"
+    run("cmake", "-S", SOURCE, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+        "-DVOXELD_TESTS=OFF", "-DVOXELD_PAPER=OFF", "-DVOXELD_CUDA=ON",
+        "-DVOXELD_CUDA_ARCHITECTURES=90-virtual", "-DCMAKE_INSTALL_LIBDIR=lib",
+        "-DCMAKE_INSTALL_LIBEXECDIR=libexec", env={**os.environ, "CUDACXX": nvcc()})  # fmt: skip
+    run("cmake", "--build", build, timeout_s=7000)
+    run(SOURCE / "deploy/image/build.sh", "--from", build, "--out", out)
+    config, n_bytes = unpack(out, directory / "root")
+    record("size of the image for GPUs (one architecture's PTX), compressed", n_bytes / 1e6, "MB")
+    assert config["User"] == "65532:65532"
+    assert "NVIDIA_DRIVER_CAPABILITIES=compute,utility" in config["Env"]
+    bundle = directory / "root/opt/voxeld"
+    assert "For the GPU it needs NVIDIA's driver" in (bundle / "README").read_text()
+    assert b".nv_fatbin" in (bundle / "bin/voxeld").read_bytes()
+    for notice in ("LICENSE", "NOTICE", "licenses/libc6"):
+        assert (bundle / notice).stat().st_size > 0

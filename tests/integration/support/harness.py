@@ -81,7 +81,7 @@ def check_fast(measure: Callable[[], float], limit_s: float, n_tries: int = 6) -
 def record(what: str, value: float, unit: str) -> None:
     """Prints a figure, and keeps it beside the programs: nothing fails for one, but the step
     `packages` of the long tier lists them, and tests/bench/results/ says what they were."""
-    line = f"{what}: {value:,.2f} {unit}"
+    line = f"{what}: {value:,.2f} {unit}".rstrip()
     print(line)
     folder = BIN.parent / "figures"
     folder.mkdir(exist_ok=True)
