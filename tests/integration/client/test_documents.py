@@ -41,8 +41,8 @@ NOT_HERE = {
     "test_haproxy.py of the long tier runs the file with two daemons",
     ("deploy/image/README.md", "deploy/image/build.sh"): "needs buildah and podman; "
     "test_packages.py of the long tier builds and runs the image",
-    ("deploy/kubernetes/README.md", "deploy/image/build.sh"): "needs a cluster; test_packages.py "
-    "of the long tier renders the manifests and validates them",
+    ("deploy/kubernetes/README.md", "deploy/image/build.sh"): "needs a cluster; test_manifests.py "
+    "renders the manifests and validates them",
     ("deploy/monitoring/README.md", "# prometheus.yml"): "is a part of Prometheus' configuration; "
     "test_why.py holds the rules that it names to what a daemon exports",
     ("proto/gen/README.md", "build/test/venv/bin/python"): "writes into the tree; "

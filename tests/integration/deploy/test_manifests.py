@@ -25,12 +25,13 @@ OWNERS = {"state": "StatefulSet", "stateless": "Deployment"}
 POD_ADDRESS = "10.244.1.7:8420"  # kubelet asks a pod by its address
 
 
-def validate(*paths: Path) -> None:
+def complaints(*paths: Path) -> str:
+    """Returns what the validator says against manifests."""
     done = subprocess.run(
         [Path(sys.executable).parent / "kubernetes-validate", "--strict", *paths],
         capture_output=True, text=True, timeout=300 * SLOW, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
 def objects(text: str) -> dict[str, dict[str, Any]]:
@@ -93,11 +94,20 @@ def check_policy(found: dict[str, dict[str, Any]], name: str) -> None:
 @pytest.mark.parametrize("name", OWNERS)
 def test_manifests_keep_the_schema_and_have_probes_and_a_policy(name: str) -> None:
     listed = yaml.safe_load((MANIFESTS / name / "kustomization.yaml").read_text())
-    validate(*(MANIFESTS / name / r for r in listed["resources"]))
+    assert complaints(*(MANIFESTS / name / r for r in listed["resources"])) == ""
     found = of_files(name)
     assert set(found) == KINDS[name] - {"ConfigMap"}
     check_workload(found, name)
     check_policy(found, name)
+
+
+def test_validator_finds_what_kubernetes_does_not_know(directory: Path) -> None:
+    text = (MANIFESTS / "stateless/deployment.yaml").read_text()
+    for right, wrong in (("replicas: 2", "replicas: two"), ("readinessProbe:", "readyProbe:")):
+        assert text.count(right) == 1
+        path = directory / "wrong.yaml"
+        path.write_text(text.replace(right, wrong))
+        assert complaints(path) != ""
 
 
 @pytest.mark.parametrize("name", OWNERS)
@@ -138,7 +148,7 @@ def test_manifests_that_kustomize_renders_keep_the_schema(name: str, directory: 
                           text=True, timeout=300 * SLOW, check=True)  # fmt: skip
     rendered = directory / "rendered.yaml"
     rendered.write_text(done.stdout)
-    validate(rendered)
+    assert complaints(rendered) == ""
     plain = name.removesuffix("-gpu")
     found = objects(done.stdout)
     assert set(found) == KINDS[plain]
