@@ -121,6 +121,8 @@ def bare_root(packages: Path) -> Iterator[Path]:
         run("debootstrap", "--variant=minbase", "bookworm", WORK / "bare.part", mirror())
         (WORK / "bare.part").rename(base)
     root = WORK / "root"
+    if os.path.ismount(root / "proc"):  # of a run that was killed
+        run("umount", root / "proc")
     shutil.rmtree(root, ignore_errors=True)
     run("cp", "-a", base, root)
     shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
@@ -129,7 +131,11 @@ def bare_root(packages: Path) -> Iterator[Path]:
     apt = "export DEBIAN_FRONTEND=noninteractive; apt-get -qq update && apt-get -qq -y"
     run("chroot", root, "sh", "-c",
         f"{apt} --no-install-recommends install /tmp/*.deb")  # fmt: skip
-    yield root
+    run("mount", "-t", "proc", "proc", root / "proc")  # as every machine has it
+    try:
+        yield root
+    finally:
+        run("umount", root / "proc")
     shutil.rmtree(root, ignore_errors=True)
 
 
