@@ -33,7 +33,7 @@ GLIBC = re.compile(
 def make(out: Path) -> Path:
     done = subprocess.run(
         [SOURCE / "deploy" / "bundle.sh", "--from", BIN.parent, "--out", out],
-        capture_output=True, text=True, timeout=120 * SLOW, check=False,
+        capture_output=True, text=True, timeout=600 * SLOW, check=False,
     )  # fmt: skip
     assert done.returncode == 0, (done.stdout, done.stderr)
     assert done.stdout.split() == [str(out)]

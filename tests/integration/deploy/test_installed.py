@@ -120,7 +120,7 @@ def test_every_manual_page_is_there_and_is_one(installed: Path) -> None:
     pages = {p.name for p in man.glob("man1/*.1")}
     assert pages == {p.name for p in (SOURCE / "client/voxelctl").rglob("*.1")}
     assert {f"voxelctl-{n}.1" for n in ("map", "odometry", "posegraph", "refine", "slac", "token",
-                                        "volume")} | {"voxelctl.1"} == pages  # fmt: skip
+                                        "volume")} | {"voxelctl.1"} <= pages  # fmt: skip
     assert [p.name for p in man.glob("man8/*")] == ["voxeld.8"]
     for page in [*man.glob("man1/*"), *man.glob("man8/*")]:
         text = page.read_text().replace("\\-", "-")
