@@ -62,6 +62,7 @@ set(integration_tests
   client/ctl_manners
   client/documents
   client/examples
+  client/manuals
   client/python
   client/python_errors
   client/python_manners
@@ -72,6 +73,7 @@ set(integration_tests
   client/readme
   client/repeats
   client/tools
+  client/worked_example
   daemon/archive
   daemon/audit
   daemon/auth
@@ -128,6 +130,7 @@ set(integration_tests
   transport/guard
   transport/hostile
   transport/http
+  transport/openapi
   transport/rpc
   transport/shared
   transport/tls
