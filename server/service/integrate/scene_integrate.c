@@ -769,7 +769,7 @@ void vxd_scene_integrate_release(struct vxd_request *request, struct vxd_queue *
 {
     struct integrate_job *job = request->state;
 
-    vxd_estimate_release(request, queue, &job->estimate);
+    vxd_estimate_release(queue, &job->estimate);
     vxd_clouds_free(&job->clouds, queue);
     for (size_t i = 0; job->scans != NULL && i < 2 * job->n_sources; i++) {
         vxd_svdag_voxel_list_free(queue, &job->scans[i].hits);

@@ -11,6 +11,7 @@
 
 #include "server/request/request.h"
 #include "server/registry/maps/maps.h"
+#include "server/service/noun/noun.h"
 #include "voxeld/v1/hashmap.pb-c.h"
 
 enum {
@@ -161,10 +162,6 @@ enum vxd_status vxd_map_write_ply(struct vxd_request *request, struct vxd_queue 
                                   struct vxd_err *err);
 
 /* --- map_info.c: specs and MapInfo ------------------------------------------------- */
-
-/* errors  INVALID_ARGUMENT  err.field "name" or as given */
-enum vxd_status vxd_map_check_name(const char *name, const char *field,
-                                   struct vxd_err *err);
 
 /* The schema's spec and lattice as ours.
  * errors  INVALID_ARGUMENT  err.field "spec.values[2].dtype", "lattice.size", ... */

@@ -7,13 +7,6 @@
 #include "server/service/existing/existing.h"
 #include "server/service/service.h"
 
-/* For methods that always change something. */
-bool vxd_map_changes(const struct vxd_request *request)
-{
-    (void)request;
-    return true;
-}
-
 enum vxd_status vxd_map_job_new(struct vxd_request *request, struct vxd_map_job **out,
                                 struct vxd_err *err)
 {

@@ -135,7 +135,7 @@ enum vxd_status vxd_map_find_check(struct vxd_request *request, struct vxd_err *
     if (job == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(vxd_map_check_name(input->name, "name", err));
+    VXD_TRY(vxd_noun_check_name(input->name, "name", err));
     if ((input->keys != NULL) == (input->indices != NULL)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "keys",
                          "either keys or indices are required, not both"));
@@ -311,7 +311,7 @@ enum vxd_status vxd_map_export_check(struct vxd_request *request, struct vxd_err
     if (job == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(vxd_map_check_name(input->name, "name", err));
+    VXD_TRY(vxd_noun_check_name(input->name, "name", err));
     if (input->format != VOXELD__V1__MAP_FORMAT__MAP_TENSORS &&
         input->format != VOXELD__V1__MAP_FORMAT__MAP_PLY) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "format",

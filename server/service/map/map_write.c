@@ -180,7 +180,7 @@ enum vxd_status vxd_map_insert_check(struct vxd_request *request, struct vxd_err
     if (job == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(vxd_map_check_name(input->name, "name", err));
+    VXD_TRY(vxd_noun_check_name(input->name, "name", err));
     VXD_TRY(vxd_map_check_tensor(input->keys, "keys", &job->n, err));
     VXD_TRY(check_values(input->values, input->n_values, job->n, err));
     set_cost(request, job->n);
@@ -274,7 +274,7 @@ enum vxd_status vxd_map_erase_check(struct vxd_request *request, struct vxd_err 
     if (job == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(vxd_map_check_name(input->name, "name", err));
+    VXD_TRY(vxd_noun_check_name(input->name, "name", err));
     if (input->all && input->keys != NULL) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "all", "goes without keys"));
     }
@@ -373,7 +373,7 @@ enum vxd_status vxd_map_update_check(struct vxd_request *request, struct vxd_err
     if (job == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(vxd_map_check_name(input->name, "name", err));
+    VXD_TRY(vxd_noun_check_name(input->name, "name", err));
     if ((input->keys != NULL) == (input->indices != NULL)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "keys",
                          "either keys or indices are required, not both"));

@@ -53,7 +53,7 @@ enum vxd_status vxd_slac_apply_check(struct vxd_request *request, struct vxd_err
         return VXD_RESOURCE_EXHAUSTED;
     }
     request->state = job;
-    VXD_TRY(vxd_map_check_name(input->name, "name", err));
+    VXD_TRY(vxd_noun_check_name(input->name, "name", err));
     VXD_TRY(check_rows(input->points, "points", &job->n, err));
     if (input->normals != NULL) {
         VXD_TRY(check_rows(input->normals, "normals", &n_normals, err));
@@ -203,9 +203,9 @@ enum vxd_status vxd_slac_deform_volume_check(struct vxd_request *request,
         return VXD_RESOURCE_EXHAUSTED;
     }
     request->state = job;
-    VXD_TRY(vxd_map_check_name(input->name, "name", err));
-    VXD_TRY(vxd_map_check_name(input->volume, "volume", err));
-    VXD_TRY(vxd_map_check_name(input->to, "to", err));
+    VXD_TRY(vxd_noun_check_name(input->name, "name", err));
+    VXD_TRY(vxd_noun_check_name(input->volume, "volume", err));
+    VXD_TRY(vxd_noun_check_name(input->to, "to", err));
     if (!(input->ttl_s >= 0 && input->ttl_s <= MAX_TTL_S)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "ttl_s", "is %g, must be 0 to %g",
                          input->ttl_s, MAX_TTL_S));

@@ -79,7 +79,7 @@ enum vxd_status vxd_volume_cast_rays_check(struct vxd_request *request,
     struct vxd_volume_cast_args *args;
     enum vxd_status status;
 
-    VXD_TRY(vxd_volume_begin_check(request, sizeof(struct cast_job), input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct cast_job), input->name, err));
     args = &((struct cast_job *)request->state)->args;
     VXD_TRY(read_view(request, err));
     VXD_TRY(vxd_volume_read_pose(input->t_map_camera, "T_map_camera", &args->T_map_camera,

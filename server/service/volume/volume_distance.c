@@ -53,7 +53,7 @@ enum vxd_status vxd_volume_distance_check(struct vxd_request *request,
     struct distance_job *job;
     enum vxd_status status;
 
-    VXD_TRY(vxd_volume_begin_check(request, sizeof *job, input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     if (input->points == NULL) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "points", "is required"));

@@ -51,8 +51,7 @@ enum vxd_status vxd_volume_extract_check(struct vxd_request *request, struct vxd
     struct vxd_surface_args *args;
     enum vxd_status status;
 
-    VXD_TRY(
-        vxd_volume_begin_check(request, sizeof(struct extract_job), input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct extract_job), input->name, err));
     args = &((struct extract_job *)request->state)->args;
     VXD_TRY(vxd_volume_check_number(input->min_weight, "min_weight", 0, MAX_WEIGHT, err));
     if (protobuf_c_enum_descriptor_get_value(&voxeld__v1__volume_format__descriptor,

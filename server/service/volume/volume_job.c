@@ -7,24 +7,6 @@
 #include "server/service/service.h"
 #include "server/service/volume/volume_service.h"
 
-/* For methods that always change something. */
-bool vxd_volume_changes(const struct vxd_request *request)
-{
-    (void)request;
-    return true;
-}
-
-enum vxd_status vxd_volume_begin_check(struct vxd_request *request, size_t n_bytes,
-                                       const char *name, struct vxd_err *err)
-{
-    if (!vxd_is_name(name)) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "name",
-                        "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", name);
-    }
-    request->state = vxd_message_array(request->decoder, 1, n_bytes, err);
-    return request->state != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
-}
-
 enum vxd_status vxd_volume_open(struct vxd_request *request, const char *name,
                                 struct vxd_err *err)
 {

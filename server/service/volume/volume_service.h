@@ -11,6 +11,7 @@
 #include "client/files/image/files_image.h"
 #include "gpu/volume/scan/volume_scan.h"
 #include "server/registry/volumes/volumes.h"
+#include "server/service/noun/noun.h"
 #include "server/request/request.h"
 #include "voxeld/v1/refine.pb-c.h"
 #include "server/service/clouds/clouds.h"
@@ -55,12 +56,6 @@ struct vxd_volume_job {
 
 /* --- volume_job.c: memory of a request ---------------------------------------------- */
 
-/* Checks the name and makes request->state a job of n_bytes, whose first member is a
- * struct vxd_volume_job.
- * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
-enum vxd_status vxd_volume_begin_check(struct vxd_request *request, size_t n_bytes,
-                                       const char *name, struct vxd_err *err);
-
 /* Finds the volume and holds it: job->volume. Where it is durable, what the request changes until
  * the end of finish is journalled (volume_commit.c), whatever the method.
  * errors  NOT_FOUND; UNAVAILABLE  of a durable volume */
@@ -81,22 +76,6 @@ enum vxd_status vxd_volume_fetch(struct vxd_request *request, struct vxd_queue *
 
 /* Makes a tensor show an output that is fetched; nothing where there is none. */
 void vxd_volume_show(Voxeld__V1__Tensor *tensor, const struct vxd_volume_output *output);
-
-/* --- volume_admin.c ---------------------------------------------------------------------- */
-
-/* What a request wishes of a volume that is to be made. */
-struct vxd_volume_durability {
-    bool durable;
-    Voxeld__V1__VolumeFsync fsync;
-    uint64_t journal_max_bytes;
-};
-
-/* Fills in the terms, whose ttl is set.
- * errors  INVALID_ARGUMENT; FAILED_PRECONDITION  nothing is durable on this server */
-enum vxd_status vxd_volume_read_durability(const struct vxd_request *request,
-                                           const struct vxd_volume_durability *wished,
-                                           struct vxd_named_terms *terms,
-                                           struct vxd_err *err);
 
 /* --- volume_commit.c: durable volumes -------------------------------------------------- */
 

@@ -148,7 +148,7 @@ enum vxd_status vxd_volume_track_check(struct vxd_request *request, struct vxd_e
     const struct track_sent sent = TRACK_SENT(input);
     enum vxd_status status;
 
-    VXD_TRY(vxd_volume_begin_check(request, sizeof(struct track_job), input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct track_job), input->name, err));
     VXD_TRY(read_sent(request, &sent, err));
 out:
     return status;
@@ -163,7 +163,7 @@ enum vxd_status vxd_volume_track_and_integrate_check(struct vxd_request *request
     struct track_job *job;
     enum vxd_status status;
 
-    VXD_TRY(vxd_volume_begin_check(request, sizeof *job, input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     VXD_TRY(vxd_volume_check_number(input->weight, "weight", 0, MAX_WEIGHT, err));
     job->frame.weight = input->weight;
