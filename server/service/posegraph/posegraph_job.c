@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "server/instance/instance.h"
+#include "server/service/columns/columns.h"
 #include "server/service/posegraph/posegraph_service.h"
 #include "server/service/service.h"
 
@@ -73,30 +74,21 @@ enum vxd_status vxd_posegraph_tensor(struct vxd_request *request, enum vxd_dtype
 {
     struct vxd_posegraph_job *job = request->state;
     size_t n_bytes = n * (columns > 0 ? columns : 1) * vxd_dtype_bytes(dtype);
-    Voxeld__V1__Tensor *tensor =
-        vxd_message_new(request->decoder, &voxeld__v1__tensor__descriptor, err);
+    Voxeld__V1__Tensor *tensor = NULL;
+    enum vxd_status status;
 
-    if (tensor == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    tensor->dtype = (Voxeld__V1__DType)dtype;
-    tensor->n_shape = columns > 0 ? 2 : 1;
-    tensor->shape = vxd_message_array(request->decoder, 2, sizeof *tensor->shape, err);
-    if (tensor->shape == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
+    VXD_TRY(vxd_column_new_tensor(request, dtype, n, columns, &tensor, err));
     *array = calloc(n_bytes + 1, 1);
     if (*array == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "no memory for an array of %zu bytes", n_bytes);
     }
     job->arrays[job->n_arrays++] = *array;
-    tensor->shape[0] = (int64_t)n;
-    tensor->shape[1] = (int64_t)columns;
     tensor->data.data = *array;
     tensor->data.len = n_bytes;
     *out = tensor;
-    return VXD_OK;
+out:
+    return status;
 }
 
 void vxd_posegraph_release(struct vxd_request *request, struct vxd_queue *queue)
