@@ -171,7 +171,7 @@ void vxd_server_close(struct vxd_server *server)
     server->fields = NULL; /* volumes that go have no fields any more */
     vxd_scenes_destroy(server->scenes);
     vxd_names_destroy(server->volumes);
-    vxd_posegraphs_destroy(server->posegraphs);
+    vxd_names_destroy(server->posegraphs);
     vxd_odometries_destroy(server->odometries);
     vxd_watch_destroy(server->watch);
     vxd_slac_jobs_destroy(server->slac);

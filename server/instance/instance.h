@@ -49,7 +49,7 @@ struct vxd_slowlog;
 struct vxd_tls;
 struct vxd_tickets;
 struct vxd_names;
-struct vxd_posegraphs;
+struct vxd_names;
 struct vxd_odometries;
 struct vxd_watch;
 struct vxd_whys;
@@ -80,7 +80,7 @@ struct vxd_server {
     struct vxd_networks *networks;
     struct vxd_scenes *scenes;
     struct vxd_names *volumes;
-    struct vxd_posegraphs *posegraphs;
+    struct vxd_names *posegraphs;
     struct vxd_odometries *odometries;
     struct vxd_fields *fields;  /* distance fields of scenes, kept between requests */
     struct vxd_slac_jobs *slac; /* alignments that run, and the last ones */

@@ -12,6 +12,7 @@
 #include "server/access/access.h"
 
 struct vxd_body;
+struct vxd_noun_service;
 struct vxd_request;
 
 enum vxd_lane_kind {
@@ -35,6 +36,8 @@ struct vxd_method {
     /* Its requests wait in a list of their own, which bounds them (service/watch): they take no
      * place in the queue. */
     bool waits_apart;
+    /* Of methods whose functions are those of several nouns: which one this is (service/noun). */
+    const struct vxd_noun_service *noun;
     const ProtobufCMessageDescriptor *input;
     const ProtobufCMessageDescriptor *output;
 

@@ -81,7 +81,7 @@ static uint64_t missing_bytes(const struct vxd_scheduler *scheduler,
     struct vxd_networks_usage networks;
     struct vxd_scenes_usage scenes;
     struct vxd_names_usage volumes;
-    struct vxd_odometries_usage odometries;
+    struct vxd_names_usage odometries;
     uint64_t taken;
 
     vxd_fields_get_usage(scheduler->server->fields, &fields);

@@ -6,6 +6,14 @@
 #include "server/service/message.h"
 #include "server/request/request.h"
 
+struct vxd_noun_service;
+
+/* The nouns whose list, get and drop are service/noun's, each in NOUN_admin.c of its folder. */
+extern const struct vxd_noun_service vxd_map_service;
+extern const struct vxd_noun_service vxd_volume_service;
+extern const struct vxd_noun_service vxd_posegraph_service;
+extern const struct vxd_noun_service vxd_odometry_service;
+
 /* service/admin/admin.c */
 enum vxd_status vxd_server_info_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_status_check(struct vxd_request *request, struct vxd_err *err);
@@ -49,11 +57,7 @@ enum vxd_status vxd_voxelize_from_file(struct vxd_request *request,
                                        const struct vxd_body *body, struct vxd_err *err);
 
 /* service/map */
-bool vxd_map_changes(const struct vxd_request *request);
 enum vxd_status vxd_map_create_check(struct vxd_request *request, struct vxd_err *err);
-enum vxd_status vxd_map_drop_check(struct vxd_request *request, struct vxd_err *err);
-enum vxd_status vxd_map_list_check(struct vxd_request *request, struct vxd_err *err);
-enum vxd_status vxd_map_get_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_map_insert_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_map_find_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_map_erase_check(struct vxd_request *request, struct vxd_err *err);
@@ -63,12 +67,6 @@ enum vxd_status vxd_map_save_check(struct vxd_request *request, struct vxd_err *
 enum vxd_status vxd_map_load_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_map_create_submit(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_map_drop_submit(struct vxd_request *request, struct vxd_queue *queue,
-                                    struct vxd_err *err);
-enum vxd_status vxd_map_list_submit(struct vxd_request *request, struct vxd_queue *queue,
-                                    struct vxd_err *err);
-enum vxd_status vxd_map_get_submit(struct vxd_request *request, struct vxd_queue *queue,
-                                   struct vxd_err *err);
 enum vxd_status vxd_map_insert_submit(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_map_find_submit(struct vxd_request *request, struct vxd_queue *queue,
@@ -85,8 +83,6 @@ enum vxd_status vxd_map_load_submit(struct vxd_request *request, struct vxd_queu
                                     struct vxd_err *err);
 enum vxd_status vxd_map_create_finish(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_map_drop_finish(struct vxd_request *request, struct vxd_queue *queue,
-                                    struct vxd_err *err);
 enum vxd_status vxd_map_insert_finish(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_map_find_finish(struct vxd_request *request, struct vxd_queue *queue,
@@ -97,10 +93,6 @@ enum vxd_status vxd_map_update_finish(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_map_export_finish(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_map_list_finish(struct vxd_request *request, struct vxd_queue *queue,
-                                    struct vxd_err *err);
-enum vxd_status vxd_map_get_finish(struct vxd_request *request, struct vxd_queue *queue,
-                                   struct vxd_err *err);
 enum vxd_status vxd_map_save_finish(struct vxd_request *request, struct vxd_queue *queue,
                                     struct vxd_err *err);
 enum vxd_status vxd_map_load_finish(struct vxd_request *request, struct vxd_queue *queue,
@@ -274,20 +266,10 @@ void vxd_scene_integrate_forget(struct vxd_request *request);
 void vxd_scene_release(struct vxd_request *request, struct vxd_queue *queue);
 
 /* service/odometry */
-bool vxd_odometry_changes(const struct vxd_request *request);
 enum vxd_status vxd_odometry_create_check(struct vxd_request *request,
                                           struct vxd_err *err);
 enum vxd_status vxd_odometry_create_submit(struct vxd_request *request,
                                            struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_odometry_drop_check(struct vxd_request *request, struct vxd_err *err);
-enum vxd_status vxd_odometry_drop_submit(struct vxd_request *request,
-                                         struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_odometry_list_check(struct vxd_request *request, struct vxd_err *err);
-enum vxd_status vxd_odometry_list_submit(struct vxd_request *request,
-                                         struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_odometry_get_check(struct vxd_request *request, struct vxd_err *err);
-enum vxd_status vxd_odometry_get_submit(struct vxd_request *request,
-                                        struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_odometry_reset_check(struct vxd_request *request,
                                          struct vxd_err *err);
 enum vxd_status vxd_odometry_reset_submit(struct vxd_request *request,
@@ -300,12 +282,9 @@ enum vxd_status vxd_odometry_register_submit(struct vxd_request *request,
 enum vxd_status vxd_odometry_register_finish(struct vxd_request *request,
                                              struct vxd_queue *queue,
                                              struct vxd_err *err);
-enum vxd_status vxd_odometry_done(struct vxd_request *request, struct vxd_queue *queue,
-                                  struct vxd_err *err);
 enum vxd_status vxd_odometry_register_from_file(struct vxd_request *request,
                                                 const struct vxd_body *body,
                                                 struct vxd_err *err);
-void vxd_odometry_list_release(struct vxd_request *request, struct vxd_queue *queue);
 void vxd_odometry_register_release(struct vxd_request *request, struct vxd_queue *queue);
 void vxd_odometry_release(struct vxd_request *request, struct vxd_queue *queue);
 /* service/slac */
@@ -336,23 +315,11 @@ enum vxd_status vxd_slac_deform_volume_finish(struct vxd_request *request,
 void vxd_slac_deform_volume_release(struct vxd_request *request, struct vxd_queue *queue);
 
 /* service/volume */
-bool vxd_volume_changes(const struct vxd_request *request);
 enum vxd_status vxd_volume_create_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_volume_create_submit(struct vxd_request *request,
                                          struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_volume_create_finish(struct vxd_request *request,
                                          struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_volume_drop_check(struct vxd_request *request, struct vxd_err *err);
-enum vxd_status vxd_volume_drop_submit(struct vxd_request *request,
-                                       struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_volume_drop_finish(struct vxd_request *request,
-                                       struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_volume_list_check(struct vxd_request *request, struct vxd_err *err);
-enum vxd_status vxd_volume_list_submit(struct vxd_request *request,
-                                       struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_volume_get_check(struct vxd_request *request, struct vxd_err *err);
-enum vxd_status vxd_volume_get_submit(struct vxd_request *request,
-                                      struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_volume_integrate_check(struct vxd_request *request,
                                            struct vxd_err *err);
 enum vxd_status vxd_volume_integrate_submit(struct vxd_request *request,
@@ -415,8 +382,6 @@ enum vxd_status vxd_volume_copy_submit(struct vxd_request *request,
                                        struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_volume_copy_finish(struct vxd_request *request,
                                        struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_volume_list_finish(struct vxd_request *request,
-                                       struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_volume_track_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_volume_track_submit(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);
@@ -449,10 +414,7 @@ enum vxd_status vxd_volume_refine_cancel_check(struct vxd_request *request,
 enum vxd_status vxd_volume_refine_cancel_submit(struct vxd_request *request,
                                                 struct vxd_queue *queue,
                                                 struct vxd_err *err);
-enum vxd_status vxd_volume_done(struct vxd_request *request, struct vxd_queue *queue,
-                                struct vxd_err *err);
 void vxd_volume_release(struct vxd_request *request, struct vxd_queue *queue);
-void vxd_volume_list_release(struct vxd_request *request, struct vxd_queue *queue);
 void vxd_volume_integrate_release(struct vxd_request *request, struct vxd_queue *queue);
 void vxd_volume_extract_release(struct vxd_request *request, struct vxd_queue *queue);
 void vxd_volume_integrate_forget(struct vxd_request *request);
@@ -473,22 +435,10 @@ enum vxd_status vxd_volume_integrate_points_from_file(struct vxd_request *reques
                                                       const struct vxd_body *body,
                                                       struct vxd_err *err);
 /* service/posegraph */
-bool vxd_posegraph_changes(const struct vxd_request *request);
 enum vxd_status vxd_posegraph_create_check(struct vxd_request *request,
                                            struct vxd_err *err);
 enum vxd_status vxd_posegraph_create_submit(struct vxd_request *request,
                                             struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_posegraph_drop_check(struct vxd_request *request,
-                                         struct vxd_err *err);
-enum vxd_status vxd_posegraph_drop_submit(struct vxd_request *request,
-                                          struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_posegraph_list_check(struct vxd_request *request,
-                                         struct vxd_err *err);
-enum vxd_status vxd_posegraph_list_submit(struct vxd_request *request,
-                                          struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_posegraph_get_check(struct vxd_request *request, struct vxd_err *err);
-enum vxd_status vxd_posegraph_get_submit(struct vxd_request *request,
-                                         struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_posegraph_add_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_posegraph_add_submit(struct vxd_request *request,
                                          struct vxd_queue *queue, struct vxd_err *err);
@@ -517,10 +467,6 @@ enum vxd_status vxd_posegraph_relocalize_submit(struct vxd_request *request,
                                                 struct vxd_err *err);
 enum vxd_status vxd_posegraph_create_finish(struct vxd_request *request,
                                             struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_posegraph_drop_finish(struct vxd_request *request,
-                                          struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_posegraph_list_finish(struct vxd_request *request,
-                                          struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_posegraph_solve_finish(struct vxd_request *request,
                                            struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_posegraph_optimize_finish(struct vxd_request *request,
@@ -544,14 +490,11 @@ enum vxd_status vxd_posegraph_relocalize_prerequisite(struct vxd_request *reques
 enum vxd_status vxd_posegraph_relocalize_take(struct vxd_request *request,
                                               const ProtobufCMessage *output,
                                               struct vxd_err *err);
-enum vxd_status vxd_posegraph_done(struct vxd_request *request, struct vxd_queue *queue,
-                                   struct vxd_err *err);
 void vxd_posegraph_add_forget(struct vxd_request *request);
 void vxd_posegraph_optimize_forget(struct vxd_request *request);
 void vxd_posegraph_add_keyframe_forget(struct vxd_request *request);
 void vxd_posegraph_relocalize_forget(struct vxd_request *request);
 void vxd_posegraph_release(struct vxd_request *request, struct vxd_queue *queue);
-void vxd_posegraph_list_release(struct vxd_request *request, struct vxd_queue *queue);
 void vxd_posegraph_solve_release(struct vxd_request *request, struct vxd_queue *queue);
 void vxd_posegraph_add_keyframe_release(struct vxd_request *request,
                                         struct vxd_queue *queue);

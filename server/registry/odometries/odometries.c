@@ -1,96 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Odometries are in one list in order of their names: there are few of them. */
 #include "server/registry/odometries/odometries.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "gpu/core/core.h"
-#include "proto/base/clock.h"
-#include "server/instance/instance.h"
 #include "server/observe/log/log.h"
 
 /* How long one beside a scene or a volume is kept unused. */
 #define BESIDE_TTL_NS ((int64_t)3600 * 1000000000)
 
 struct vxd_odometries {
-    struct vxd_named_odometry *first;   /* by kind and name */
-    struct vxd_named_odometry *unnamed; /* removed, and still held */
-    struct vxd_queue *queue;            /* for the end */
-    uint64_t n_made;
-    _Atomic size_t n_odometries;
-    _Atomic uint64_t n_bytes;
-    _Atomic int64_t next_reap_ns;
+    struct vxd_names *tables[VXD_ODOMETRY_N_OWNERS];
 };
+
+static size_t count_bytes(const struct vxd_named *named)
+{
+    struct vxd_odometry_info info;
+
+    vxd_odometry_get_info(((const struct vxd_named_odometry *)named)->odometry, &info);
+    return info.n_bytes;
+}
+
+static void clear(struct vxd_named *named, struct vxd_queue *queue)
+{
+    vxd_odometry_destroy(queue, ((struct vxd_named_odometry *)named)->odometry);
+}
+
+static void log_event(enum vxd_registry_event event, const char *name, const char *text)
+{
+    if (event == VXD_REGISTRY_EXPIRED) {
+        vxd_log(VXD_LOG_INFO, "odometry dropped: nobody used it for its ttl_s",
+                "odometry", name, "owner", text);
+    }
+}
+
+static const struct vxd_noun_calls calls = {.one = "odometry",
+                                            .many = "odometries",
+                                            .max = VXD_ODOMETRIES_MAX,
+                                            .n_bytes = sizeof(struct vxd_named_odometry),
+                                            .uses_device = true,
+                                            .log = log_event,
+                                            .count_bytes = count_bytes,
+                                            .clear = clear};
 
 enum vxd_status vxd_odometries_create(struct vxd_server *server,
                                       struct vxd_odometries **out, struct vxd_err *err)
 {
+    const struct vxd_names_options options = {.calls = &calls};
     struct vxd_odometries *odometries = calloc(1, sizeof *odometries);
-    enum vxd_status status;
+    enum vxd_status status = VXD_OK;
 
     if (odometries == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for odometries");
     }
-    atomic_init(&odometries->next_reap_ns, INT64_MAX);
-    status = vxd_queue_create(server->context, &odometries->queue, err);
+    for (int i = 0; i < VXD_ODOMETRY_N_OWNERS && status == VXD_OK; i++) {
+        status = vxd_names_create(server, &options, &odometries->tables[i], err);
+    }
     if (status != VXD_OK) {
-        free(odometries);
+        vxd_odometries_destroy(odometries);
         return status;
     }
     *out = odometries;
     return VXD_OK;
 }
 
-static int compare(const struct vxd_named_odometry *odometry,
-                   enum vxd_odometry_owner kind, const char *name)
+void vxd_odometries_destroy(struct vxd_odometries *odometries)
 {
-    return odometry->kind != kind ? (odometry->kind < kind ? -1 : 1)
-                                  : strcmp(odometry->name, name);
+    if (odometries == NULL) {
+        return;
+    }
+    for (int i = 0; i < VXD_ODOMETRY_N_OWNERS; i++) {
+        vxd_names_destroy(odometries->tables[i]);
+    }
+    free(odometries);
 }
 
-struct vxd_named_odometry *vxd_odometries_find(struct vxd_odometries *odometries,
-                                               enum vxd_odometry_owner kind,
+struct vxd_names *vxd_odometries_named(const struct vxd_odometries *odometries)
+{
+    return odometries->tables[VXD_ODOMETRY_NAMED];
+}
+
+struct vxd_named_odometry *vxd_odometries_find(const struct vxd_odometries *odometries,
                                                const char *name)
 {
-    struct vxd_named_odometry *at = odometries->first;
-
-    while (at != NULL && compare(at, kind, name) != 0) {
-        at = at->next;
-    }
-    return at;
-}
-
-struct vxd_named_odometry *vxd_odometries_next(struct vxd_odometries *odometries,
-                                               const struct vxd_named_odometry *odometry)
-{
-    struct vxd_named_odometry *next =
-        odometry != NULL ? odometry->next : odometries->first;
-
-    return next != NULL && next->kind == VXD_ODOMETRY_NAMED ? next : NULL;
-}
-
-static void find_next_reap(struct vxd_odometries *odometries)
-{
-    int64_t next = INT64_MAX;
-
-    for (const struct vxd_named_odometry *o = odometries->first; o != NULL; o = o->next) {
-        if (o->ttl_ns > 0 && o->used_ns + o->ttl_ns < next) {
-            next = o->used_ns + o->ttl_ns;
-        }
-    }
-    atomic_store(&odometries->next_reap_ns, next);
-}
-
-static void account(struct vxd_odometries *odometries,
-                    struct vxd_named_odometry *odometry)
-{
-    struct vxd_odometry_info info;
-
-    vxd_odometry_get_info(odometry->odometry, &info);
-    atomic_fetch_add(&odometries->n_bytes, info.n_bytes);
-    atomic_fetch_sub(&odometries->n_bytes, odometry->n_bytes);
-    odometry->n_bytes = info.n_bytes;
+    return (struct vxd_named_odometry *)vxd_names_peek(vxd_odometries_named(odometries),
+                                                       name);
 }
 
 enum vxd_status vxd_odometries_add(struct vxd_odometries *odometries,
@@ -98,46 +91,36 @@ enum vxd_status vxd_odometries_add(struct vxd_odometries *odometries,
                                    const struct vxd_odometry_terms *terms,
                                    struct vxd_named_odometry **out, struct vxd_err *err)
 {
-    struct vxd_named_odometry **at = &odometries->first;
-    struct vxd_named_odometry *odometry = NULL;
+    struct vxd_named_odometry *odometry;
+    struct vxd_named_terms kept = {.ttl_ns = terms->ttl_ns};
+    struct vxd_named *named = NULL;
+    struct vxd_names_usage usage;
     enum vxd_status status;
 
-    if (atomic_load(&odometries->n_odometries) >= VXD_ODOMETRIES_MAX) {
+    vxd_odometries_get_usage(odometries, &usage);
+    if (usage.n >= VXD_ODOMETRIES_MAX) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "there are %d odometries already, those beside scenes and "
                         "volumes included",
                         VXD_ODOMETRIES_MAX);
     }
-    odometry = calloc(1, sizeof *odometry);
-    if (odometry == NULL) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for odometry");
-    }
+    (void)snprintf(kept.name, sizeof kept.name, "%s", terms->name);
+    (void)snprintf(kept.owner, sizeof kept.owner, "%s", terms->owner);
+    VXD_TRY(vxd_named_begin(odometries->tables[terms->kind], &kept, &named, err));
+    odometry = (struct vxd_named_odometry *)named;
     status = vxd_odometry_create(queue, &terms->options, terms->initial,
                                  &odometry->odometry, err);
     if (status != VXD_OK) {
         free(odometry);
         return status;
     }
-    odometry->kind = terms->kind;
     odometry->of_generation = terms->of_generation;
-    (void)snprintf(odometry->name, sizeof odometry->name, "%s", terms->name);
-    (void)snprintf(odometry->owner, sizeof odometry->owner, "%s", terms->owner);
-    odometry->ttl_ns = terms->ttl_ns;
-    odometry->created_unix_ns = vxd_clock_unix_ns();
-    odometry->used_ns = vxd_clock_ns();
-    /* From the clock, so that other starts of the server make different ones. */
-    odometry->generation = (uint64_t)odometry->created_unix_ns + odometries->n_made++;
-    odometry->references = 1;
-    while (*at != NULL && compare(*at, terms->kind, terms->name) < 0) {
-        at = &(*at)->next;
-    }
-    odometry->next = *at;
-    *at = odometry;
-    atomic_fetch_add(&odometries->n_odometries, 1);
-    account(odometries, odometry);
-    find_next_reap(odometries);
+    vxd_named_enlist(named);
+    vxd_named_publish(named);
+    vxd_named_drop(named, queue); /* the table holds it */
     *out = odometry;
-    return VXD_OK;
+out:
+    return status;
 }
 
 enum vxd_status
@@ -152,10 +135,11 @@ vxd_odometries_beside(struct vxd_odometries *odometries, struct vxd_queue *queue
         .owner = "",
         .ttl_ns = BESIDE_TTL_NS,
         .options = {.max_bytes = VXD_ODOMETRY_BYTES}};
-    struct vxd_named_odometry *odometry = vxd_odometries_find(odometries, kind, name);
+    struct vxd_named *named = vxd_names_peek(odometries->tables[kind], name);
+    struct vxd_named_odometry *odometry = (struct vxd_named_odometry *)named;
 
     if (odometry != NULL && odometry->of_generation != generation) {
-        vxd_odometries_remove(odometries, queue, odometry);
+        vxd_named_remove(named, queue);
         odometry = NULL;
     }
     if (odometry != NULL) {
@@ -165,86 +149,35 @@ vxd_odometries_beside(struct vxd_odometries *odometries, struct vxd_queue *queue
     return vxd_odometries_add(odometries, queue, &terms, out, err);
 }
 
-static void unlink_from(struct vxd_named_odometry **list,
-                        const struct vxd_named_odometry *odometry)
-{
-    while (*list != odometry) {
-        list = &(*list)->next;
-    }
-    *list = odometry->next;
-}
-
-void vxd_named_odometry_hold(struct vxd_named_odometry *odometry)
-{
-    odometry->references++;
-}
-
-void vxd_named_odometry_drop(struct vxd_odometries *odometries, struct vxd_queue *queue,
-                             struct vxd_named_odometry *odometry)
-{
-    odometry->used_ns = vxd_clock_ns();
-    if (--odometry->references > 0) {
-        account(odometries, odometry);
-        return;
-    }
-    unlink_from(&odometries->unnamed, odometry);
-    vxd_odometry_destroy(queue, odometry->odometry);
-    atomic_fetch_sub(&odometries->n_bytes, odometry->n_bytes);
-    free(odometry);
-}
-
-void vxd_odometries_remove(struct vxd_odometries *odometries, struct vxd_queue *queue,
-                           struct vxd_named_odometry *odometry)
-{
-    unlink_from(&odometries->first, odometry);
-    odometry->next = odometries->unnamed;
-    odometries->unnamed = odometry;
-    atomic_fetch_sub(&odometries->n_odometries, 1);
-    vxd_named_odometry_drop(odometries, queue, odometry);
-    find_next_reap(odometries);
-}
-
-void vxd_odometries_destroy(struct vxd_odometries *odometries)
-{
-    if (odometries == NULL) {
-        return;
-    }
-    while (odometries->first != NULL) {
-        vxd_odometries_remove(odometries, odometries->queue, odometries->first);
-    }
-    vxd_queue_destroy(odometries->queue);
-    free(odometries);
-}
-
 void vxd_odometries_reap(struct vxd_odometries *odometries, struct vxd_queue *queue,
                          int64_t now_ns)
 {
-    struct vxd_named_odometry *next;
-
-    if (now_ns < atomic_load(&odometries->next_reap_ns)) {
-        return;
+    for (int i = 0; i < VXD_ODOMETRY_N_OWNERS; i++) {
+        vxd_names_reap(odometries->tables[i], queue, now_ns);
     }
-    for (struct vxd_named_odometry *o = odometries->first; o != NULL; o = next) {
-        next = o->next;
-        if (o->references > 1) { /* a request holds it */
-            o->used_ns = now_ns;
-        } else if (o->ttl_ns > 0 && o->used_ns + o->ttl_ns <= now_ns) {
-            vxd_log(VXD_LOG_INFO, "odometry dropped: nobody used it for its ttl_s",
-                    "odometry", o->name, "owner", o->owner);
-            vxd_odometries_remove(odometries, queue, o);
-        }
-    }
-    find_next_reap(odometries);
 }
 
 int64_t vxd_odometries_next_reap_ns(const struct vxd_odometries *odometries)
 {
-    return atomic_load(&odometries->next_reap_ns);
+    int64_t least_ns = INT64_MAX;
+
+    for (int i = 0; i < VXD_ODOMETRY_N_OWNERS; i++) {
+        int64_t next_ns = vxd_names_next_reap_ns(odometries->tables[i]);
+
+        least_ns = next_ns < least_ns ? next_ns : least_ns;
+    }
+    return least_ns;
 }
 
 void vxd_odometries_get_usage(const struct vxd_odometries *odometries,
-                              struct vxd_odometries_usage *out)
+                              struct vxd_names_usage *out)
 {
-    out->n_odometries = atomic_load(&odometries->n_odometries);
-    out->n_bytes = atomic_load(&odometries->n_bytes);
+    struct vxd_names_usage usage;
+
+    *out = (struct vxd_names_usage){0};
+    for (int i = 0; i < VXD_ODOMETRY_N_OWNERS; i++) {
+        vxd_names_get_usage(odometries->tables[i], &usage);
+        out->n += usage.n;
+        out->n_bytes += usage.n_bytes;
+    }
 }

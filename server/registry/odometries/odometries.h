@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The named odometries, and those that are kept beside scenes and volumes for scans whose poses are
- * to be estimated. All functions belong to the write lane unless they say "any thread": scans of one
- * stream are registered one after the other. A request holds its odometry, which lives on when its
- * name is dropped.
+ * to be estimated: a table of named things (server/registry/named) each. All functions belong to the write
+ * lane unless they say "any thread": scans of one stream are registered one after the other. A request
+ * holds its odometry, which lives on when its name is dropped, and accounts for its memory before it drops
+ * it.
  *
  * None is durable: a local map is of the last hundred metres, and after a restart nobody knows how far
  * the sensor has moved meanwhile. */
@@ -10,11 +11,10 @@
 #define VXD_SERVER_REGISTRY_ODOMETRIES_ODOMETRIES_H
 
 #include "gpu/odometry/odometry.h"
-#include "proto/base/name.h"
-#include "server/request/request.h"
+#include "server/registry/named/named.h"
 
 enum {
-    VXD_ODOMETRIES_MAX = 256
+    VXD_ODOMETRIES_MAX = 256 /* of all tables together */
 };
 
 /* What a map may take where nobody says it. */
@@ -31,19 +31,9 @@ enum vxd_odometry_owner {
 };
 
 struct vxd_named_odometry {
-    enum vxd_odometry_owner kind;
+    struct vxd_named named; /* first: a struct vxd_named of these tables is one */
     uint64_t of_generation; /* of the scene or volume */
-    char name[VXD_NAME_BYTES];
-    char owner[VXD_NAME_BYTES];
-    int64_t ttl_ns; /* 0 = never dropped */
     struct vxd_odometry *odometry;
-    uint64_t generation;
-    int64_t created_unix_ns;
-    int64_t used_ns; /* monotonic */
-    /* These belong to the list. */
-    size_t n_bytes; /* as accounted */
-    int references;
-    struct vxd_named_odometry *next; /* by kind and name */
 };
 
 /* errors  RESOURCE_EXHAUSTED */
@@ -52,14 +42,12 @@ enum vxd_status vxd_odometries_create(struct vxd_server *server,
 /* No request may run. NULL is fine. */
 void vxd_odometries_destroy(struct vxd_odometries *odometries);
 
-/* Finds an odometry; NULL where there is none. */
-struct vxd_named_odometry *vxd_odometries_find(struct vxd_odometries *odometries,
-                                               enum vxd_odometry_owner kind,
-                                               const char *name);
+/* Returns the table of those that are no scene's or volume's. */
+struct vxd_names *vxd_odometries_named(const struct vxd_odometries *odometries);
 
-/* Returns the next named one in order of names; the first for NULL. */
-struct vxd_named_odometry *vxd_odometries_next(struct vxd_odometries *odometries,
-                                               const struct vxd_named_odometry *odometry);
+/* Finds an odometry of that table, which is no use of it; NULL where there is none. */
+struct vxd_named_odometry *vxd_odometries_find(const struct vxd_odometries *odometries,
+                                               const char *name);
 
 /* What an odometry is made with. */
 struct vxd_odometry_terms {
@@ -72,7 +60,7 @@ struct vxd_odometry_terms {
     const struct vxd_volume_pose *initial; /* NULL: the identity */
 };
 
-/* Makes one and gives it its name, which is free. Held by the list alone.
+/* Makes one and gives it its name, which is free. Held by the table alone.
  * errors  INVALID_ARGUMENT    options
  *         RESOURCE_EXHAUSTED  too many odometries, or no memory */
 enum vxd_status vxd_odometries_add(struct vxd_odometries *odometries,
@@ -87,15 +75,6 @@ vxd_odometries_beside(struct vxd_odometries *odometries, struct vxd_queue *queue
                       enum vxd_odometry_owner kind, const char *name, uint64_t generation,
                       struct vxd_named_odometry **out, struct vxd_err *err);
 
-/* Takes the name away. The odometry is freed with its last reference. */
-void vxd_odometries_remove(struct vxd_odometries *odometries, struct vxd_queue *queue,
-                           struct vxd_named_odometry *odometry);
-
-void vxd_named_odometry_hold(struct vxd_named_odometry *odometry);
-/* Drops a reference, accounts for the memory and ends a use, so its ttl begins anew. */
-void vxd_named_odometry_drop(struct vxd_odometries *odometries, struct vxd_queue *queue,
-                             struct vxd_named_odometry *odometry);
-
 /* Drops odometries that nobody used for their ttl at the time `now_ns`. */
 void vxd_odometries_reap(struct vxd_odometries *odometries, struct vxd_queue *queue,
                          int64_t now_ns);
@@ -103,13 +82,8 @@ void vxd_odometries_reap(struct vxd_odometries *odometries, struct vxd_queue *qu
 /* Any thread. When the next one's time is over, unless it is used before; INT64_MAX = never. */
 int64_t vxd_odometries_next_reap_ns(const struct vxd_odometries *odometries);
 
-struct vxd_odometries_usage {
-    size_t n_odometries; /* those beside scenes and volumes included */
-    uint64_t n_bytes;
-};
-
-/* Any thread. */
+/* Any thread. Of all tables together; no limits. */
 void vxd_odometries_get_usage(const struct vxd_odometries *odometries,
-                              struct vxd_odometries_usage *out);
+                              struct vxd_names_usage *out);
 
 #endif

@@ -46,8 +46,7 @@ static void get_text(struct vxd_bytes_in *in, char *out, size_t capacity)
     out[n] = '\0';
 }
 
-void vxd_posegraph_describe(struct vxd_bytes_out *out,
-                            const struct vxd_posegraph_described *graph)
+void vxd_posegraph_describe(struct vxd_bytes_out *out, const struct vxd_described *graph)
 {
     vxd_bytes_put_number(out, OWNER_KIND);
     vxd_bytes_put_number(out, LAYOUT);
@@ -61,7 +60,7 @@ void vxd_posegraph_describe(struct vxd_bytes_out *out,
 }
 
 enum vxd_status vxd_posegraph_read_description(const void *bytes, size_t n_bytes,
-                                               struct vxd_posegraph_described *out,
+                                               struct vxd_described *out,
                                                struct vxd_err *err)
 {
     struct vxd_bytes_in in = {.bytes = bytes, .n = n_bytes};
@@ -69,7 +68,7 @@ enum vxd_status vxd_posegraph_read_description(const void *bytes, size_t n_bytes
     uint64_t layout = vxd_bytes_get_number(&in);
     uint64_t fsync;
 
-    *out = (struct vxd_posegraph_described){.generation = 0};
+    *out = (struct vxd_described){.generation = 0};
     if (!in.is_bad && kind == OWNER_KIND && layout > LAYOUT) {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, NULL,
                         "a pose graph's description has the layout %llu; a newer server "
@@ -211,9 +210,10 @@ out:
     return status;
 }
 
-enum vxd_status vxd_posegraph_write_snapshot(
-    struct vxd_snapshot_writer *writer, const struct vxd_posegraph_described *described,
-    const struct vxd_posegraph_content *content, struct vxd_err *err)
+enum vxd_status vxd_posegraph_write_snapshot(struct vxd_snapshot_writer *writer,
+                                             const struct vxd_described *described,
+                                             const struct vxd_posegraph_content *content,
+                                             struct vxd_err *err)
 {
     struct vxd_bytes_out description = {0};
     struct vxd_bytes_out catalogue = {0};
@@ -238,7 +238,7 @@ out:
 /* --- reading one -------------------------------------------------------------------------------- */
 
 enum vxd_status vxd_posegraph_read_catalogue(struct vxd_snapshot_reader *reader,
-                                             struct vxd_posegraph_described *out,
+                                             struct vxd_described *out,
                                              struct vxd_err *err)
 {
     uint8_t *bytes = malloc(MAX_CATALOGUE_BYTES);
@@ -295,7 +295,7 @@ enum vxd_status vxd_posegraph_read_snapshot(struct vxd_snapshot_reader *reader,
                                             struct vxd_posegraph_content *content,
                                             struct vxd_err *err)
 {
-    struct vxd_posegraph_described described;
+    struct vxd_described described;
     bool has_versions = false;
     size_t n_bytes = 1;
     enum vxd_status status;

@@ -58,11 +58,11 @@ static void write_maps(const struct vxd_server *server, struct vxd_text *text)
 
 static void write_posegraphs(const struct vxd_server *server, struct vxd_text *text)
 {
-    struct vxd_posegraphs_usage graphs;
+    struct vxd_names_usage graphs;
 
-    vxd_posegraphs_get_usage(server->posegraphs, &graphs);
+    vxd_names_get_usage(server->posegraphs, &graphs);
     vxd_metrics_write_uint(text, "voxeld_posegraphs", "gauge", "Named pose graphs.",
-                           graphs.n_posegraphs);
+                           graphs.n);
     vxd_metrics_describe(text, "voxeld_posegraph_bytes", "gauge",
                          "Host memory of named pose graphs.");
     vxd_text_printf(text,
@@ -103,12 +103,12 @@ static void write_volumes(const struct vxd_server *server, struct vxd_text *text
 
 static void write_odometries(const struct vxd_server *server, struct vxd_text *text)
 {
-    struct vxd_odometries_usage odometries;
+    struct vxd_names_usage odometries;
 
     vxd_odometries_get_usage(server->odometries, &odometries);
     vxd_metrics_write_uint(text, "voxeld_odometries", "gauge",
                            "Odometries, those beside scenes and volumes included.",
-                           odometries.n_odometries);
+                           odometries.n);
     vxd_metrics_write_uint(text, "voxeld_odometry_bytes", "gauge",
                            "Device memory of their maps.", odometries.n_bytes);
 }

@@ -5,10 +5,9 @@
 #include <string.h>
 
 #include "server/instance/instance.h"
-#include "server/registry/maps/maps.h"
+#include "server/registry/named/named.h"
 #include "server/registry/networks/networks.h"
 #include "server/registry/scenes/scenes.h"
-#include "server/registry/volumes/volumes.h"
 
 void vxd_missing_offer(struct vxd_missing *missing, const char *name)
 {
@@ -72,30 +71,39 @@ enum vxd_status vxd_missing_scene(struct vxd_request *request, const char *field
     return fail(&missing, field, "scenes", err);
 }
 
+static enum vxd_status missing_named(struct vxd_request *request,
+                                     const struct vxd_names *names, enum vxd_noun noun,
+                                     const char *many, const char *field,
+                                     const char *name, struct vxd_err *err)
+{
+    struct vxd_missing missing = {.closest.word = name};
+
+    for (const struct vxd_named *at = vxd_names_next(names, NULL); at != NULL;
+         at = vxd_names_next(names, at)) {
+        offer_allowed(&missing, request, noun, at->terms.name);
+    }
+    return fail(&missing, field, many, err);
+}
+
 enum vxd_status vxd_missing_map(struct vxd_request *request, const char *field,
                                 const char *name, struct vxd_err *err)
 {
-    struct vxd_missing missing = {.closest.word = name};
-    struct vxd_names *maps = request->server->maps;
-
-    for (const struct vxd_named *map = vxd_names_next(maps, NULL); map != NULL;
-         map = vxd_names_next(maps, map)) {
-        offer_allowed(&missing, request, VXD_NOUN_MAP, map->terms.name);
-    }
-    return fail(&missing, field, "maps", err);
+    return missing_named(request, request->server->maps, VXD_NOUN_MAP, "maps", field,
+                         name, err);
 }
 
 enum vxd_status vxd_missing_volume(struct vxd_request *request, const char *field,
                                    const char *name, struct vxd_err *err)
 {
-    struct vxd_missing missing = {.closest.word = name};
-    struct vxd_names *volumes = request->server->volumes;
+    return missing_named(request, request->server->volumes, VXD_NOUN_VOLUME, "volumes",
+                         field, name, err);
+}
 
-    for (const struct vxd_named *volume = vxd_names_next(volumes, NULL); volume != NULL;
-         volume = vxd_names_next(volumes, volume)) {
-        offer_allowed(&missing, request, VXD_NOUN_VOLUME, volume->terms.name);
-    }
-    return fail(&missing, field, "volumes", err);
+enum vxd_status vxd_missing_posegraph(struct vxd_request *request, const char *field,
+                                      const char *name, struct vxd_err *err)
+{
+    return missing_named(request, request->server->posegraphs, VXD_NOUN_POSEGRAPH,
+                         "pose graphs", field, name, err);
 }
 
 /* Looks for the name among the files that could be loaded. */

@@ -808,7 +808,7 @@ void vxd_scene_integrate_release(struct vxd_request *request, struct vxd_queue *
 {
     struct integrate_job *job = request->state;
 
-    vxd_estimate_release(request, queue, &job->estimate);
+    vxd_estimate_release(queue, &job->estimate);
     vxd_svdag_scan_end(job->scanning);
     job->scanning = NULL;
     vxd_clouds_free(&job->clouds, queue);

@@ -11,20 +11,12 @@
 
 #include "server/request/request.h"
 #include "server/registry/maps/maps.h"
+#include "server/service/columns/columns.h"
+#include "server/service/noun/noun.h"
 #include "voxeld/v1/hashmap.pb-c.h"
 
 enum {
-    VXD_MAP_MAX_OUTPUTS = VXD_HASHMAP_MAX_VALUES + 4,
     VXD_MAP_MAX_BUFFERS = 2 * VXD_HASHMAP_MAX_VALUES + 8
-};
-
-/* An array that the engine fills and the reply shows. */
-struct vxd_map_output {
-    size_t n_bytes;
-    void *device;
-    struct vxd_buffer device_buffer;
-    struct vxd_buffer host_buffer; /* CUDA: where the copy lands */
-    const void *bytes;             /* readable once the queue has run */
 };
 
 struct vxd_map_job {
@@ -34,8 +26,7 @@ struct vxd_map_job {
     struct vxd_buffer host[VXD_MAP_MAX_BUFFERS];
     size_t n_device;
     size_t n_host;
-    struct vxd_map_output outputs[VXD_MAP_MAX_OUTPUTS];
-    size_t n_outputs;
+    struct vxd_columns columns;
     struct vxd_hashmap_image image; /* save, load */
     struct vxd_decoder *arena;      /* of a list */
     struct vxd_named_commit commit;
@@ -48,11 +39,11 @@ struct vxd_map_read_job {
     size_t first;            /* export: entries skipped */
     bool selected[VXD_HASHMAP_MAX_VALUES];
     size_t n_selected;
-    struct vxd_map_output *indices;
-    struct vxd_map_output *found;
-    struct vxd_map_output *neighbours;
-    struct vxd_map_output *keys;
-    struct vxd_map_output *rows[VXD_HASHMAP_MAX_VALUES];
+    struct vxd_column *indices;
+    struct vxd_column *found;
+    struct vxd_column *neighbours;
+    struct vxd_column *keys;
+    struct vxd_column *rows[VXD_HASHMAP_MAX_VALUES];
     void
         *values[VXD_HASHMAP_MAX_VALUES]; /* the engine reads it until the queue has run */
 };
@@ -82,19 +73,6 @@ enum vxd_status vxd_map_take_host(struct vxd_map_job *job, struct vxd_queue *que
 enum vxd_status vxd_map_upload(struct vxd_map_job *job, struct vxd_queue *queue,
                                const void *host, size_t n_bytes, const void **out,
                                struct vxd_err *err);
-
-/* Reserves memory for an output, on device and host.
- * errors  RESOURCE_EXHAUSTED */
-enum vxd_status vxd_map_reserve_output(struct vxd_map_job *job, struct vxd_queue *queue,
-                                       size_t n_rows, size_t row_bytes,
-                                       struct vxd_map_output **out, struct vxd_err *err);
-
-/* Queues the copies of all outputs to the host; fails only with the device. */
-enum vxd_status vxd_map_fetch_outputs(struct vxd_map_job *job, struct vxd_queue *queue,
-                                      struct vxd_err *err);
-
-/* Counts the ones in a mask of n bytes. */
-size_t vxd_map_count(const struct vxd_map_output *mask, size_t n);
 
 /* Reads the map's size anew and accounts for its memory, after a change. */
 void vxd_map_settle(struct vxd_request *request, struct vxd_queue *queue);
@@ -144,13 +122,6 @@ enum vxd_status vxd_map_read_rows(struct vxd_map_job *job, struct vxd_queue *que
                                   enum vxd_dtype *dtype, const void **out,
                                   struct vxd_err *err);
 
-/* A tensor of n rows that shows the output's bytes, once they are there (the bytes are set by
- * vxd_map_show). columns 0 = one extent only. errors  RESOURCE_EXHAUSTED */
-enum vxd_status vxd_map_new_tensor(struct vxd_request *request, enum vxd_dtype dtype,
-                                   size_t n, size_t columns, Voxeld__V1__Tensor **out,
-                                   struct vxd_err *err);
-void vxd_map_show(Voxeld__V1__Tensor *tensor, const struct vxd_map_output *output);
-
 /* --- map_ply.c ---------------------------------------------------------------------- */
 
 /* Fills reply->ply from what an export has gathered; the file lives as long as the job.
@@ -161,10 +132,6 @@ enum vxd_status vxd_map_write_ply(struct vxd_request *request, struct vxd_queue 
                                   struct vxd_err *err);
 
 /* --- map_info.c: specs and MapInfo ------------------------------------------------- */
-
-/* errors  INVALID_ARGUMENT  err.field "name" or as given */
-enum vxd_status vxd_map_check_name(const char *name, const char *field,
-                                   struct vxd_err *err);
 
 /* The schema's spec and lattice as ours.
  * errors  INVALID_ARGUMENT  err.field "spec.values[2].dtype", "lattice.size", ... */

@@ -11,16 +11,6 @@
 
 #define MAX_TTL_S 31536000.0
 
-enum vxd_status vxd_map_check_name(const char *name, const char *field,
-                                   struct vxd_err *err)
-{
-    if (vxd_is_name(name)) {
-        return VXD_OK;
-    }
-    return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
-                    "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", name);
-}
-
 static enum vxd_status read_array(const Voxeld__V1__MapSpec *spec, size_t i,
                                   struct vxd_map_spec *out, struct vxd_err *err)
 {
@@ -29,7 +19,7 @@ static enum vxd_status read_array(const Voxeld__V1__MapSpec *spec, size_t i,
     enum vxd_status status;
 
     (void)snprintf(field, sizeof field, "spec.values[%zu].name", i);
-    status = vxd_map_check_name(array->name, field, err);
+    status = vxd_noun_check_name(array->name, field, err);
     if (status != VXD_OK) {
         return status;
     }
@@ -141,7 +131,7 @@ enum vxd_status vxd_map_read_terms(const struct vxd_request *request, const char
                                    uint64_t max_bytes, double ttl_s,
                                    struct vxd_named_terms *out, struct vxd_err *err)
 {
-    enum vxd_status status = vxd_map_check_name(name, "name", err);
+    enum vxd_status status = vxd_noun_check_name(name, "name", err);
 
     if (status != VXD_OK) {
         return status;

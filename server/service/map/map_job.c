@@ -7,13 +7,6 @@
 #include "server/service/existing/existing.h"
 #include "server/service/service.h"
 
-/* For methods that always change something. */
-bool vxd_map_changes(const struct vxd_request *request)
-{
-    (void)request;
-    return true;
-}
-
 enum vxd_status vxd_map_job_new(struct vxd_request *request, struct vxd_map_job **out,
                                 struct vxd_err *err)
 {
@@ -73,61 +66,6 @@ enum vxd_status vxd_map_upload(struct vxd_map_job *job, struct vxd_queue *queue,
     return status;
 }
 
-enum vxd_status vxd_map_reserve_output(struct vxd_map_job *job, struct vxd_queue *queue,
-                                       size_t n_rows, size_t row_bytes,
-                                       struct vxd_map_output **out, struct vxd_err *err)
-{
-    struct vxd_map_output *output = &job->outputs[job->n_outputs];
-    struct vxd_context *context = vxd_queue_context(queue);
-    enum vxd_status status;
-
-    if (!vxd_size_mul(n_rows, row_bytes, &output->n_bytes)) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "%zu rows are too many",
-                        n_rows);
-    }
-    job->n_outputs++;
-    VXD_TRY(vxd_device_alloc(queue, output->n_bytes, &output->device_buffer, err));
-    if (vxd_context_backend(context) == VXD_BACKEND_CUDA) {
-        VXD_TRY(vxd_host_alloc(context, output->n_bytes, &output->host_buffer, err));
-    }
-    output->device = output->device_buffer.ptr;
-    *out = output;
-out:
-    return status;
-}
-
-enum vxd_status vxd_map_fetch_outputs(struct vxd_map_job *job, struct vxd_queue *queue,
-                                      struct vxd_err *err)
-{
-    bool is_cuda = vxd_context_backend(vxd_queue_context(queue)) == VXD_BACKEND_CUDA;
-
-    for (size_t i = 0; i < job->n_outputs; i++) {
-        struct vxd_map_output *output = &job->outputs[i];
-        enum vxd_status status = VXD_OK;
-
-        output->bytes = is_cuda ? output->host_buffer.ptr : output->device;
-        if (is_cuda) {
-            status = vxd_queue_copy(queue, output->host_buffer.ptr, output->device,
-                                    output->n_bytes, err);
-        }
-        if (status != VXD_OK) {
-            return status;
-        }
-    }
-    return VXD_OK;
-}
-
-size_t vxd_map_count(const struct vxd_map_output *mask, size_t n)
-{
-    const uint8_t *bytes = mask->bytes;
-    size_t n_ones = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        n_ones += bytes[i];
-    }
-    return n_ones;
-}
-
 void vxd_map_settle(struct vxd_request *request, struct vxd_queue *queue)
 {
     struct vxd_map_job *job = request->state;
@@ -146,10 +84,7 @@ void vxd_map_release(struct vxd_request *request, struct vxd_queue *queue)
     struct vxd_map_job *job = request->state;
     struct vxd_context *context = vxd_queue_context(queue);
 
-    for (size_t i = 0; i < job->n_outputs; i++) {
-        vxd_device_free(queue, &job->outputs[i].device_buffer);
-        vxd_host_free(context, &job->outputs[i].host_buffer);
-    }
+    vxd_columns_free(&job->columns, queue);
     for (size_t i = 0; i < job->n_device; i++) {
         vxd_device_free(queue, &job->device[i]);
     }

@@ -45,9 +45,8 @@ static enum vxd_status gather(struct vxd_map_read_job *job, struct vxd_queue *qu
 
     for (int i = 0; i < spec->n_values; i++) {
         if (job->selected[i]) {
-            VXD_TRY(vxd_map_reserve_output(&job->base, queue, job->n,
-                                           vxd_map_row_bytes(spec, i), &job->rows[i],
-                                           err));
+            VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n,
+                                        vxd_map_row_bytes(spec, i), &job->rows[i], err));
             job->values[i] = job->rows[i]->device;
             job->n_selected++;
         }
@@ -89,27 +88,27 @@ static enum vxd_status new_rows(struct vxd_request *request,
         if (rows->name == NULL) {
             return VXD_RESOURCE_EXHAUSTED;
         }
-        VXD_TRY(vxd_map_new_tensor(request, array->dtype, job->n,
-                                   array->n_elements > 1 ? array->n_elements : 0,
-                                   &rows->rows, err));
-        vxd_map_show(rows->rows, job->rows[i]);
+        VXD_TRY(vxd_column_new_tensor(request, array->dtype, job->n,
+                                      array->n_elements > 1 ? array->n_elements : 0,
+                                      &rows->rows, err));
+        vxd_column_show(rows->rows, job->rows[i]);
         (*values)[(*n_values)++] = rows;
     }
 out:
     return status;
 }
 
-static enum vxd_status show(struct vxd_request *request,
-                            const struct vxd_map_output *output, enum vxd_dtype dtype,
-                            size_t columns, Voxeld__V1__Tensor **out, struct vxd_err *err)
+static enum vxd_status show(struct vxd_request *request, const struct vxd_column *output,
+                            enum vxd_dtype dtype, size_t columns,
+                            Voxeld__V1__Tensor **out, struct vxd_err *err)
 {
     const struct vxd_map_read_job *job = request->state;
     enum vxd_status status =
-        output != NULL ? vxd_map_new_tensor(request, dtype, job->n, columns, out, err)
+        output != NULL ? vxd_column_new_tensor(request, dtype, job->n, columns, out, err)
                        : VXD_OK;
 
     if (status == VXD_OK && output != NULL) {
-        vxd_map_show(*out, output);
+        vxd_column_show(*out, output);
     }
     return status;
 }
@@ -135,7 +134,7 @@ enum vxd_status vxd_map_find_check(struct vxd_request *request, struct vxd_err *
     if (job == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(vxd_map_check_name(input->name, "name", err));
+    VXD_TRY(vxd_noun_check_name(input->name, "name", err));
     if ((input->keys != NULL) == (input->indices != NULL)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "keys",
                          "either keys or indices are required, not both"));
@@ -186,9 +185,9 @@ static enum vxd_status find_by_key(struct vxd_request *request, struct vxd_queue
                              "need keys of 3 or 4 components, the map's have %d",
                              map->spec.engine.n_components));
         }
-        VXD_TRY(vxd_map_reserve_output(&job->base, queue, job->n,
-                                       input->neighbours * sizeof(int32_t),
-                                       &job->neighbours, err));
+        VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n,
+                                    input->neighbours * sizeof(int32_t), &job->neighbours,
+                                    err));
         if (job->n > 0) {
             VXD_TRY(vxd_hashmap_neighbours(queue, map->hashmap, keys, job->n,
                                            (enum vxd_hash_neighbours)input->neighbours,
@@ -238,16 +237,16 @@ enum vxd_status vxd_map_find_submit(struct vxd_request *request, struct vxd_queu
                                   job->selected, err));
     row_bytes += input->return_keys ? vxd_map_key_bytes(spec) : 0;
     VXD_TRY(check_reply(job, row_bytes, err));
-    VXD_TRY(vxd_map_reserve_output(&job->base, queue, job->n, sizeof(int32_t),
-                                   &job->indices, err));
-    VXD_TRY(vxd_map_reserve_output(&job->base, queue, job->n, 1, &job->found, err));
+    VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n, sizeof(int32_t),
+                                &job->indices, err));
+    VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n, 1, &job->found, err));
     if (input->return_keys) {
-        VXD_TRY(vxd_map_reserve_output(&job->base, queue, job->n, vxd_map_key_bytes(spec),
-                                       &job->keys, err));
+        VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n,
+                                    vxd_map_key_bytes(spec), &job->keys, err));
     }
     VXD_TRY(input->keys != NULL ? find_by_key(request, queue, err)
                                 : find_by_number(request, queue, err));
-    status = vxd_map_fetch_outputs(&job->base, queue, err);
+    status = vxd_columns_fetch(&job->base.columns, queue, err);
 out:
     return status;
 }
@@ -288,7 +287,7 @@ enum vxd_status vxd_map_find_finish(struct vxd_request *request, struct vxd_queu
     VXD_TRY(show(request, job->keys, job->base.map->spec.engine.key_dtype,
                  key_columns(job->base.map), &reply->keys, err));
     VXD_TRY(new_rows(request, &reply->values, &reply->n_values, err));
-    reply->n_found = vxd_map_count(job->found, job->n);
+    reply->n_found = vxd_column_count(job->found, job->n);
     reply->erase_epoch = vxd_map_epoch(job->base.map);
     reply->engine_ms = (double)request->engine_ns / 1e6;
     request->output = &reply->base;
@@ -311,7 +310,7 @@ enum vxd_status vxd_map_export_check(struct vxd_request *request, struct vxd_err
     if (job == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(vxd_map_check_name(input->name, "name", err));
+    VXD_TRY(vxd_noun_check_name(input->name, "name", err));
     if (input->format != VOXELD__V1__MAP_FORMAT__MAP_TENSORS &&
         input->format != VOXELD__V1__MAP_FORMAT__MAP_PLY) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "format",
@@ -382,17 +381,16 @@ enum vxd_status vxd_map_export_submit(struct vxd_request *request,
     n_room = vxd_hashmap_size_bound(map->hashmap);
     VXD_TRY(vxd_map_take_device(&job->base, queue, n_room * sizeof(int32_t), &all, err));
     VXD_TRY(vxd_map_take_device(&job->base, queue, sizeof(uint32_t), &count, err));
-    VXD_TRY(vxd_map_reserve_output(&job->base, queue, job->n, sizeof(int32_t),
-                                   &job->indices, err));
-    VXD_TRY(vxd_map_reserve_output(&job->base, queue, job->n,
-                                   vxd_map_key_bytes(&map->spec.engine), &job->keys,
-                                   err));
+    VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n, sizeof(int32_t),
+                                &job->indices, err));
+    VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n,
+                                vxd_map_key_bytes(&map->spec.engine), &job->keys, err));
     VXD_TRY(vxd_hashmap_active(queue, map->hashmap, all, n_room, count, err));
     numbers = job->n > 0 ? (int32_t *)all + job->first : NULL;
     VXD_TRY(vxd_queue_copy(queue, job->indices->device, numbers, job->n * sizeof(int32_t),
                            err));
     VXD_TRY(gather(job, queue, numbers, NULL, err));
-    status = vxd_map_fetch_outputs(&job->base, queue, err);
+    status = vxd_columns_fetch(&job->base.columns, queue, err);
 out:
     return status;
 }

@@ -17,11 +17,11 @@ static enum vxd_status check_file(struct vxd_request *request, const char *name,
                                   const char *file, struct vxd_err *err)
 {
     struct file_job *job = request->state;
-    enum vxd_status status = vxd_map_check_name(name, "name", err);
+    enum vxd_status status = vxd_noun_check_name(name, "name", err);
 
     job->file = file[0] != '\0' ? file : name;
     if (status == VXD_OK) {
-        status = vxd_map_check_name(job->file, "file", err);
+        status = vxd_noun_check_name(job->file, "file", err);
     }
     if (status == VXD_OK && request->server->config.data_dir[0] == '\0') {
         status = vxd_fail(err, VXD_FAILED_PRECONDITION, NULL,

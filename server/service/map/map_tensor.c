@@ -306,38 +306,3 @@ enum vxd_status vxd_map_read_rows(struct vxd_map_job *job, struct vxd_queue *que
 out:
     return status;
 }
-
-enum vxd_status vxd_map_new_tensor(struct vxd_request *request, enum vxd_dtype dtype,
-                                   size_t n, size_t columns, Voxeld__V1__Tensor **out,
-                                   struct vxd_err *err)
-{
-    Voxeld__V1__Tensor *tensor =
-        vxd_message_new(request->decoder, &voxeld__v1__tensor__descriptor, err);
-    size_t n_shape = columns > 0 ? 2 : 1;
-
-    if (tensor == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    tensor->shape =
-        vxd_message_array(request->decoder, n_shape, sizeof *tensor->shape, err);
-    if (tensor->shape == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    tensor->dtype = (Voxeld__V1__DType)dtype;
-    tensor->shape[0] = (int64_t)n;
-    if (columns > 0) {
-        tensor->shape[1] = (int64_t)columns;
-    }
-    tensor->n_shape = n_shape;
-    *out = tensor;
-    return VXD_OK;
-}
-
-void vxd_map_show(Voxeld__V1__Tensor *tensor, const struct vxd_map_output *output)
-{
-    if (tensor != NULL && output->n_bytes > 0) {
-        tensor->data.len = output->n_bytes;
-        /* The wire reads, the field's type does not say so. */
-        tensor->data.data = (uint8_t *)(uintptr_t)output->bytes;
-    }
-}

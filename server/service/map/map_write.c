@@ -21,10 +21,10 @@ struct rows {
 struct write_job {
     struct vxd_map_job base; /* first: request->state is both */
     size_t n;
-    struct vxd_map_output *indices;
-    struct vxd_map_output *mask;   /* is_new, erased, updated */
-    struct vxd_map_output *is_new; /* of an update that inserts */
-    struct rows rows;              /* the engine reads it until the queue has run */
+    struct vxd_column *indices;
+    struct vxd_column *mask;   /* is_new, erased, updated */
+    struct vxd_column *is_new; /* of an update that inserts */
+    struct rows rows;          /* the engine reads it until the queue has run */
     uint64_t n_before;
     struct vxd_map_record record; /* of a durable map: what is given, in host memory */
 };
@@ -180,7 +180,7 @@ enum vxd_status vxd_map_insert_check(struct vxd_request *request, struct vxd_err
     if (job == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(vxd_map_check_name(input->name, "name", err));
+    VXD_TRY(vxd_noun_check_name(input->name, "name", err));
     VXD_TRY(vxd_map_check_tensor(input->keys, "keys", &job->n, err));
     VXD_TRY(check_values(input->values, input->n_values, job->n, err));
     set_cost(request, job->n);
@@ -207,14 +207,16 @@ enum vxd_status vxd_map_insert_submit(struct vxd_request *request,
     VXD_TRY(upload_keys(request, queue, input->keys, &args.keys, err));
     VXD_TRY(upload_rows(request, queue, input->values, input->n_values, false, err));
     VXD_TRY(fill_rows(job, queue, &any, err));
-    VXD_TRY(vxd_map_reserve_output(&job->base, queue, job->n, 1, &job->mask, err));
+    VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n, 1, &job->mask, err));
     args.is_new = job->mask->device;
     if (!input->counts_only) {
-        VXD_TRY(vxd_map_reserve_output(&job->base, queue, job->n, sizeof(int32_t),
-                                       &job->indices, err));
+        VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n, sizeof(int32_t),
+                                    &job->indices, err));
         args.indices = job->indices->device;
-        VXD_TRY(vxd_map_new_tensor(request, VXD_INT32, job->n, 0, &reply->indices, err));
-        VXD_TRY(vxd_map_new_tensor(request, VXD_UINT8, job->n, 0, &reply->is_new, err));
+        VXD_TRY(
+            vxd_column_new_tensor(request, VXD_INT32, job->n, 0, &reply->indices, err));
+        VXD_TRY(
+            vxd_column_new_tensor(request, VXD_UINT8, job->n, 0, &reply->is_new, err));
     }
     args.values = any ? job->rows.device : NULL;
     VXD_TRY(pack_change(request, VXD_MAP_RECORD_INSERT, err));
@@ -224,7 +226,7 @@ enum vxd_status vxd_map_insert_submit(struct vxd_request *request,
         VXD_TRY(vxd_hashmap_insert(queue, job->base.map->hashmap, &args, err));
         job->base.commit.has_changed = true;
     }
-    VXD_TRY(vxd_map_fetch_outputs(&job->base, queue, err));
+    VXD_TRY(vxd_columns_fetch(&job->base.columns, queue, err));
     request->output = &reply->base;
 out:
     return status;
@@ -238,15 +240,15 @@ enum vxd_status vxd_map_insert_finish(struct vxd_request *request,
         (Voxeld__V1__MapInsertResponse *)request->output;
 
     (void)err;
-    reply->n_new = vxd_map_count(job->mask, job->n);
+    reply->n_new = vxd_column_count(job->mask, job->n);
     job->base.map->n_entries += reply->n_new;
     vxd_map_settle(request, queue);
     reply->n_entries = job->base.map->n_entries;
     reply->erase_epoch = vxd_map_epoch(job->base.map);
     reply->engine_ms = (double)request->engine_ns / 1e6;
     if (job->indices != NULL) {
-        vxd_map_show(reply->indices, job->indices);
-        vxd_map_show(reply->is_new, job->mask);
+        vxd_column_show(reply->indices, job->indices);
+        vxd_column_show(reply->is_new, job->mask);
     }
     vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_NAMED_CHANGED);
     return VXD_OK;
@@ -274,7 +276,7 @@ enum vxd_status vxd_map_erase_check(struct vxd_request *request, struct vxd_err 
     if (job == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(vxd_map_check_name(input->name, "name", err));
+    VXD_TRY(vxd_noun_check_name(input->name, "name", err));
     if (input->all && input->keys != NULL) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "all", "goes without keys"));
     }
@@ -322,10 +324,11 @@ enum vxd_status vxd_map_erase_submit(struct vxd_request *request, struct vxd_que
         VXD_TRY(clear_surely(queue, job->base.map->hashmap, err));
     } else {
         VXD_TRY(upload_keys(request, queue, input->keys, &keys, err));
-        VXD_TRY(vxd_map_reserve_output(&job->base, queue, job->n, 1, &job->mask, err));
+        VXD_TRY(
+            vxd_columns_reserve(&job->base.columns, queue, job->n, 1, &job->mask, err));
         if (!input->counts_only) {
-            VXD_TRY(
-                vxd_map_new_tensor(request, VXD_UINT8, job->n, 0, &reply->erased, err));
+            VXD_TRY(vxd_column_new_tensor(request, VXD_UINT8, job->n, 0, &reply->erased,
+                                          err));
         }
         VXD_TRY(pack_change(request, VXD_MAP_RECORD_ERASE, err));
         if (job->n > 0) {
@@ -333,7 +336,7 @@ enum vxd_status vxd_map_erase_submit(struct vxd_request *request, struct vxd_que
                                       VXD_HASH_FIRST, job->mask->device, err));
             job->base.commit.has_changed = true;
         }
-        VXD_TRY(vxd_map_fetch_outputs(&job->base, queue, err));
+        VXD_TRY(vxd_columns_fetch(&job->base.columns, queue, err));
     }
     request->output = &reply->base;
 out:
@@ -348,14 +351,14 @@ enum vxd_status vxd_map_erase_finish(struct vxd_request *request, struct vxd_que
 
     (void)err;
     reply->n_erased =
-        job->mask != NULL ? vxd_map_count(job->mask, job->n) : job->n_before;
+        job->mask != NULL ? vxd_column_count(job->mask, job->n) : job->n_before;
     job->base.map->n_entries = job->n_before - reply->n_erased;
     vxd_map_settle(request, queue);
     reply->n_entries = job->base.map->n_entries;
     reply->erase_epoch = vxd_map_epoch(job->base.map);
     reply->engine_ms = (double)request->engine_ns / 1e6;
     if (reply->erased != NULL) {
-        vxd_map_show(reply->erased, job->mask);
+        vxd_column_show(reply->erased, job->mask);
     }
     vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_NAMED_CHANGED);
     return VXD_OK;
@@ -373,7 +376,7 @@ enum vxd_status vxd_map_update_check(struct vxd_request *request, struct vxd_err
     if (job == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(vxd_map_check_name(input->name, "name", err));
+    VXD_TRY(vxd_noun_check_name(input->name, "name", err));
     if ((input->keys != NULL) == (input->indices != NULL)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "keys",
                          "either keys or indices are required, not both"));
@@ -474,11 +477,11 @@ static enum vxd_status take_numbers(struct vxd_request *request, struct vxd_queu
 
     if (input->keys != NULL) {
         VXD_TRY(upload_keys(request, queue, input->keys, keys, err));
-        VXD_TRY(vxd_map_reserve_output(&job->base, queue, job->n, sizeof(int32_t),
-                                       &job->indices, err));
+        VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n, sizeof(int32_t),
+                                    &job->indices, err));
         if (input->insert_missing) {
-            VXD_TRY(
-                vxd_map_reserve_output(&job->base, queue, job->n, 1, &job->is_new, err));
+            VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n, 1,
+                                        &job->is_new, err));
         }
         *numbers = job->indices->device;
         return VXD_OK;
@@ -515,9 +518,10 @@ enum vxd_status vxd_map_update_submit(struct vxd_request *request,
     VXD_TRY(vxd_map_open(request, input->name, err));
     VXD_TRY(take_numbers(request, queue, &keys, &numbers, err));
     VXD_TRY(upload_rows(request, queue, input->values, input->n_values, true, err));
-    VXD_TRY(vxd_map_reserve_output(&job->base, queue, job->n, 1, &job->mask, err));
+    VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n, 1, &job->mask, err));
     if (!input->counts_only) {
-        VXD_TRY(vxd_map_new_tensor(request, VXD_UINT8, job->n, 0, &reply->updated, err));
+        VXD_TRY(
+            vxd_column_new_tensor(request, VXD_UINT8, job->n, 0, &reply->updated, err));
     }
     for (int i = 0; i < job->base.map->spec.engine.n_values && job->n > 0; i++) {
         if (rows->dtypes[i] != VXD_DTYPE_UNSPECIFIED) {
@@ -542,7 +546,7 @@ enum vxd_status vxd_map_update_submit(struct vxd_request *request,
     VXD_TRY(vxd_map_update_arrays(queue, job->base.map, args, n_args,
                                   input->insert_missing, err));
     job->base.commit.has_changed = true;
-    VXD_TRY(vxd_map_fetch_outputs(&job->base, queue, err));
+    VXD_TRY(vxd_columns_fetch(&job->base.columns, queue, err));
     request->output = &reply->base;
 out:
     return status;
@@ -558,9 +562,9 @@ enum vxd_status vxd_map_update_finish(struct vxd_request *request,
         (Voxeld__V1__MapUpdateResponse *)request->output;
 
     (void)err;
-    reply->n_updated = vxd_map_count(job->mask, job->n);
+    reply->n_updated = vxd_column_count(job->mask, job->n);
     if (input->insert_missing) {
-        reply->n_new = vxd_map_count(job->is_new, job->n);
+        reply->n_new = vxd_column_count(job->is_new, job->n);
         job->base.map->n_entries += reply->n_new;
     }
     vxd_map_settle(request, queue);
@@ -568,7 +572,7 @@ enum vxd_status vxd_map_update_finish(struct vxd_request *request,
     reply->erase_epoch = vxd_map_epoch(job->base.map);
     reply->engine_ms = (double)request->engine_ns / 1e6;
     if (reply->updated != NULL) {
-        vxd_map_show(reply->updated, job->mask);
+        vxd_column_show(reply->updated, job->mask);
     }
     vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_NAMED_CHANGED);
     return VXD_OK;

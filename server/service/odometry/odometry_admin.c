@@ -4,6 +4,7 @@
 
 #include "proto/base/clock.h"
 #include "server/instance/instance.h"
+#include "server/service/noun/noun.h"
 #include "server/service/odometry/service_odometry.h"
 #include "server/service/service.h"
 
@@ -17,54 +18,36 @@ struct admin_job {
     struct vxd_named_odometry *odometry; /* held */
     struct vxd_odometry_options options; /* create: with the defaults */
     struct vxd_volume_pose initial;
-    struct vxd_decoder
-        *arena; /* list: not the request's, whose budget depends on its size */
 };
 
-bool vxd_odometry_changes(const struct vxd_request *request)
+static enum vxd_status fail_missing(struct vxd_request *request, const char *field,
+                                    const char *name, struct vxd_err *err)
 {
     (void)request;
-    return true;
+    return vxd_fail(err, VXD_NOT_FOUND, field,
+                    "there is no odometry \"%s\"; a restart of the server forgets them",
+                    name);
 }
 
-static enum vxd_status begin_check(struct vxd_request *request, const char *name,
-                                   struct vxd_err *err)
+static enum vxd_status new_info(struct vxd_request *request, struct vxd_decoder *arena,
+                                const struct vxd_named *named, ProtobufCMessage **out,
+                                struct vxd_err *err)
 {
-    if (!vxd_is_name(name)) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "name",
-                        "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", name);
-    }
-    request->state =
-        vxd_message_array(request->decoder, 1, sizeof(struct admin_job), err);
-    return request->state != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
-}
-
-static enum vxd_status find(struct vxd_request *request, const char *name,
-                            struct vxd_named_odometry **out, struct vxd_err *err)
-{
-    *out = vxd_odometries_find(request->server->odometries, VXD_ODOMETRY_NAMED, name);
-    return *out != NULL ? VXD_OK
-                        : vxd_fail(err, VXD_NOT_FOUND, "name",
-                                   "there is no odometry \"%s\"; a restart of the "
-                                   "server forgets them",
-                                   name);
-}
-
-static enum vxd_status new_info(struct vxd_decoder *arena,
-                                const struct vxd_named_odometry *odometry,
-                                Voxeld__V1__OdometryInfo **out, struct vxd_err *err)
-{
+    const struct vxd_named_odometry *odometry = (const struct vxd_named_odometry *)named;
     Voxeld__V1__OdometryInfo *info =
         vxd_message_new(arena, &voxeld__v1__odometry_info__descriptor, err);
     struct vxd_odometry_info engine;
     const struct vxd_odometry_options *options = &engine.options;
 
+    (void)request;
     if (info == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
     vxd_odometry_get_info(odometry->odometry, &engine);
-    info->name = vxd_message_text(arena, odometry->name, strlen(odometry->name), err);
-    info->owner = vxd_message_text(arena, odometry->owner, strlen(odometry->owner), err);
+    info->name = vxd_message_text(arena, odometry->named.terms.name,
+                                  strlen(odometry->named.terms.name), err);
+    info->owner = vxd_message_text(arena, odometry->named.terms.owner,
+                                   strlen(odometry->named.terms.owner), err);
     info->t_map_sensor = vxd_volume_new_pose(arena, &engine.T_map_sensor, err);
     if (info->name == NULL || info->owner == NULL || info->t_map_sensor == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
@@ -84,8 +67,8 @@ static enum vxd_status new_info(struct vxd_decoder *arena,
     info->max_translation_m = options->max_translation_m;
     info->max_rotation_deg = options->max_rotation_deg;
     info->max_bytes = options->max_bytes;
-    info->generation = odometry->generation;
-    info->created_ns = odometry->created_unix_ns;
+    info->generation = odometry->named.generation;
+    info->created_ns = odometry->named.created_unix_ns;
     info->threshold_m = engine.threshold_m;
     info->n_scans = engine.n_scans;
     info->n_lost = engine.n_lost;
@@ -93,13 +76,14 @@ static enum vxd_status new_info(struct vxd_decoder *arena,
     info->n_voxels = engine.n_voxels;
     info->n_bytes = engine.n_bytes;
     info->stamp_ns = engine.stamp_ns;
-    if (odometry->ttl_ns > 0) {
-        int64_t left = odometry->used_ns + odometry->ttl_ns - vxd_clock_ns();
+    if (odometry->named.terms.ttl_ns > 0) {
+        int64_t left =
+            odometry->named.used_ns + odometry->named.terms.ttl_ns - vxd_clock_ns();
 
-        info->ttl_s = (double)odometry->ttl_ns / 1e9;
+        info->ttl_s = (double)odometry->named.terms.ttl_ns / 1e9;
         info->ttl_left_s = left > 0 ? (double)left / 1e9 : 0;
     }
-    *out = info;
+    *out = &info->base;
     return VXD_OK;
 }
 
@@ -144,7 +128,7 @@ enum vxd_status vxd_odometry_create_check(struct vxd_request *request,
     struct admin_job *job;
     enum vxd_status status;
 
-    VXD_TRY(begin_check(request, input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct admin_job), input->name, err));
     job = request->state;
     if (!(input->ttl_s >= 0 && input->ttl_s <= MAX_TTL_S)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "ttl_s", "is %g, must be 0 to %g",
@@ -163,7 +147,7 @@ static bool is_equal(const struct vxd_named_odometry *odometry,
     const struct vxd_odometry_options *a = &info.options;
 
     vxd_odometry_get_info(odometry->odometry, &info);
-    return odometry->ttl_ns == ttl_ns && a->max_range_m == b->max_range_m &&
+    return odometry->named.terms.ttl_ns == ttl_ns && a->max_range_m == b->max_range_m &&
            a->min_range_m == b->min_range_m && a->voxel_size_m == b->voxel_size_m &&
            a->max_points == b->max_points && a->method == b->method &&
            a->robust == b->robust && a->initial_threshold_m == b->initial_threshold_m &&
@@ -187,10 +171,10 @@ enum vxd_status vxd_odometry_create_submit(struct vxd_request *request,
                                        .ttl_ns = (int64_t)ceil(input->ttl_s * 1e9),
                                        .options = job->options,
                                        .initial = &job->initial};
-    struct vxd_named_odometry *odometry =
-        vxd_odometries_find(odometries, VXD_ODOMETRY_NAMED, input->name);
+    struct vxd_named_odometry *odometry = vxd_odometries_find(odometries, input->name);
     Voxeld__V1__OdometryCreateResponse *reply = vxd_message_new(
         request->decoder, &voxeld__v1__odometry_create_response__descriptor, err);
+    ProtobufCMessage *info = NULL;
     enum vxd_status status = VXD_OK;
 
     if (reply == NULL) {
@@ -204,120 +188,31 @@ enum vxd_status vxd_odometry_create_submit(struct vxd_request *request,
     if (odometry == NULL) {
         VXD_TRY(vxd_odometries_add(odometries, queue, &terms, &odometry, err));
     }
-    status = new_info(request->decoder, odometry, &reply->odometry, err);
+    status = new_info(request, request->decoder, &odometry->named, &info, err);
+    reply->odometry = (Voxeld__V1__OdometryInfo *)info;
     if (status != VXD_OK && !reply->existed) {
-        vxd_odometries_remove(odometries, queue, odometry);
+        vxd_named_remove(&odometry->named, queue);
     }
     request->output = &reply->base;
 out:
     return status;
 }
 
-/* --- drop ------------------------------------------------------------------------------ */
+/* --- list, get, drop -------------------------------------------------------------------- */
 
-enum vxd_status vxd_odometry_drop_check(struct vxd_request *request, struct vxd_err *err)
+static struct vxd_names *get_names(const struct vxd_server *server)
 {
-    return begin_check(
-        request, ((const Voxeld__V1__OdometryDropRequest *)request->input)->name, err);
+    return vxd_odometries_named(server->odometries);
 }
 
-enum vxd_status vxd_odometry_drop_submit(struct vxd_request *request,
-                                         struct vxd_queue *queue, struct vxd_err *err)
-{
-    const Voxeld__V1__OdometryDropRequest *input =
-        (const Voxeld__V1__OdometryDropRequest *)request->input;
-    Voxeld__V1__OdometryDropResponse *reply = vxd_message_new(
-        request->decoder, &voxeld__v1__odometry_drop_response__descriptor, err);
-    struct vxd_named_odometry *odometry;
-    enum vxd_status status;
+const struct vxd_noun_service vxd_odometry_service = {.names = get_names,
+                                                      .max_info_bytes = MAX_INFO_BYTES,
+                                                      .list_field = "odometries",
+                                                      .info_field = "odometry",
+                                                      .new_info = new_info,
+                                                      .missing = fail_missing};
 
-    if (reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    status = find(request, input->name, &odometry, err);
-    if (status == VXD_OK) {
-        vxd_odometries_remove(request->server->odometries, queue, odometry);
-        reply->existed = true;
-    }
-    request->output = &reply->base;
-    return status == VXD_NOT_FOUND && input->missing_ok ? VXD_OK : status;
-}
-
-/* --- list, get, reset ------------------------------------------------------------------- */
-
-enum vxd_status vxd_odometry_list_check(struct vxd_request *request, struct vxd_err *err)
-{
-    request->state =
-        vxd_message_array(request->decoder, 1, sizeof(struct admin_job), err);
-    return request->state != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
-}
-
-enum vxd_status vxd_odometry_list_submit(struct vxd_request *request,
-                                         struct vxd_queue *queue, struct vxd_err *err)
-{
-    struct vxd_odometries *odometries = request->server->odometries;
-    struct admin_job *job = request->state;
-    Voxeld__V1__OdometryListResponse *reply = vxd_message_new(
-        request->decoder, &voxeld__v1__odometry_list_response__descriptor, err);
-    struct vxd_odometries_usage usage;
-    enum vxd_status status = VXD_OK;
-
-    (void)queue;
-    if (reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    vxd_odometries_get_usage(odometries, &usage);
-    VXD_TRY(vxd_decoder_create((usage.n_odometries + 1) * MAX_INFO_BYTES, NULL,
-                               &job->arena, err));
-    reply->odometries = vxd_message_pointers(job->arena, usage.n_odometries, err);
-    if (reply->odometries == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    for (const struct vxd_named_odometry *o = vxd_odometries_next(odometries, NULL);
-         o != NULL; o = vxd_odometries_next(odometries, o)) {
-        VXD_TRY(new_info(job->arena, o, &reply->odometries[reply->n_odometries], err));
-        reply->n_odometries++;
-    }
-    request->output = &reply->base;
-out:
-    return status;
-}
-
-void vxd_odometry_list_release(struct vxd_request *request, struct vxd_queue *queue)
-{
-    struct admin_job *job = request->state;
-
-    (void)queue;
-    vxd_decoder_destroy(job->arena);
-    job->arena = NULL;
-}
-
-enum vxd_status vxd_odometry_get_check(struct vxd_request *request, struct vxd_err *err)
-{
-    return begin_check(
-        request, ((const Voxeld__V1__OdometryGetRequest *)request->input)->name, err);
-}
-
-enum vxd_status vxd_odometry_get_submit(struct vxd_request *request,
-                                        struct vxd_queue *queue, struct vxd_err *err)
-{
-    const Voxeld__V1__OdometryGetRequest *input =
-        (const Voxeld__V1__OdometryGetRequest *)request->input;
-    Voxeld__V1__OdometryGetResponse *reply = vxd_message_new(
-        request->decoder, &voxeld__v1__odometry_get_response__descriptor, err);
-    struct vxd_named_odometry *odometry;
-    enum vxd_status status;
-
-    (void)queue;
-    if (reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    VXD_TRY(find(request, input->name, &odometry, err)); /* this is no use of it */
-    VXD_TRY(new_info(request->decoder, odometry, &reply->odometry, err));
-    request->output = &reply->base;
-out:
-    return status;
-}
+/* --- reset ------------------------------------------------------------------------------ */
 
 enum vxd_status vxd_odometry_reset_check(struct vxd_request *request, struct vxd_err *err)
 {
@@ -325,7 +220,7 @@ enum vxd_status vxd_odometry_reset_check(struct vxd_request *request, struct vxd
         (const Voxeld__V1__OdometryResetRequest *)request->input;
     enum vxd_status status;
 
-    VXD_TRY(begin_check(request, input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct admin_job), input->name, err));
     status = vxd_volume_read_pose(input->initial, "initial",
                                   &((struct admin_job *)request->state)->initial, err);
 out:
@@ -341,29 +236,24 @@ enum vxd_status vxd_odometry_reset_submit(struct vxd_request *request,
     Voxeld__V1__OdometryResetResponse *reply = vxd_message_new(
         request->decoder, &voxeld__v1__odometry_reset_response__descriptor, err);
     struct vxd_named_odometry *odometry;
+    ProtobufCMessage *info = NULL;
     enum vxd_status status;
 
     if (reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(find(request, input->name, &odometry, err));
+    odometry = vxd_odometries_find(request->server->odometries, input->name);
+    if (odometry == NULL) {
+        return fail_missing(request, "name", input->name, err);
+    }
     job->odometry = odometry;
-    vxd_named_odometry_hold(odometry);
+    vxd_named_hold(&odometry->named);
     VXD_TRY(vxd_odometry_reset(queue, odometry->odometry, &job->initial, err));
-    VXD_TRY(new_info(request->decoder, odometry, &reply->odometry, err));
+    VXD_TRY(new_info(request, request->decoder, &odometry->named, &info, err));
+    reply->odometry = (Voxeld__V1__OdometryInfo *)info;
     request->output = &reply->base;
 out:
     return status;
-}
-
-/* Of methods whose reply submit has made. */
-enum vxd_status vxd_odometry_done(struct vxd_request *request, struct vxd_queue *queue,
-                                  struct vxd_err *err)
-{
-    (void)request;
-    (void)queue;
-    (void)err;
-    return VXD_OK;
 }
 
 void vxd_odometry_release(struct vxd_request *request, struct vxd_queue *queue)
@@ -371,7 +261,8 @@ void vxd_odometry_release(struct vxd_request *request, struct vxd_queue *queue)
     struct admin_job *job = request->state;
 
     if (job->odometry != NULL) {
-        vxd_named_odometry_drop(request->server->odometries, queue, job->odometry);
+        vxd_named_account(&job->odometry->named);
+        vxd_named_drop(&job->odometry->named, queue);
         job->odometry = NULL;
     }
 }

@@ -79,7 +79,7 @@ enum vxd_status vxd_estimate_open(struct vxd_request *request, struct vxd_queue 
     enum vxd_status status = VXD_OK;
 
     if (odometry[0] != '\0') {
-        found = vxd_odometries_find(odometries, VXD_ODOMETRY_NAMED, odometry);
+        found = vxd_odometries_find(odometries, odometry);
         if (found == NULL) {
             return vxd_fail(err, VXD_NOT_FOUND,
                             kind == VXD_ODOMETRY_NAMED ? "name" : "odometry",
@@ -91,7 +91,7 @@ enum vxd_status vxd_estimate_open(struct vxd_request *request, struct vxd_queue 
         VXD_TRY(vxd_odometries_beside(odometries, queue, kind, name, generation, &found,
                                       err));
     }
-    vxd_named_odometry_hold(found);
+    vxd_named_hold(&found->named);
     estimate->odometry = found;
 out:
     return status;
@@ -175,13 +175,13 @@ out:
     return status;
 }
 
-void vxd_estimate_release(struct vxd_request *request, struct vxd_queue *queue,
-                          struct vxd_estimate *estimate)
+void vxd_estimate_release(struct vxd_queue *queue, struct vxd_estimate *estimate)
 {
     vxd_clouds_free(&estimate->clouds, queue);
     vxd_device_free(queue, &estimate->positions);
     if (estimate->odometry != NULL) {
-        vxd_named_odometry_drop(request->server->odometries, queue, estimate->odometry);
+        vxd_named_account(&estimate->odometry->named);
+        vxd_named_drop(&estimate->odometry->named, queue);
         estimate->odometry = NULL;
     }
 }

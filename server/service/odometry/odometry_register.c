@@ -116,5 +116,5 @@ void vxd_odometry_register_release(struct vxd_request *request, struct vxd_queue
 {
     struct register_job *job = request->state;
 
-    vxd_estimate_release(request, queue, &job->estimate);
+    vxd_estimate_release(queue, &job->estimate);
 }

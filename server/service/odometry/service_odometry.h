@@ -54,8 +54,7 @@ enum vxd_status vxd_estimate_run(struct vxd_queue *queue, struct vxd_estimate *e
                                  struct vxd_err *err);
 
 /* Gives the odometry and all memory back; harmless when there is nothing. */
-void vxd_estimate_release(struct vxd_request *request, struct vxd_queue *queue,
-                          struct vxd_estimate *estimate);
+void vxd_estimate_release(struct vxd_queue *queue, struct vxd_estimate *estimate);
 
 /* Writes the pose that was found into a cloud of the same request, with that of the scan's end where
  * it is deskewed.

@@ -152,7 +152,7 @@ enum vxd_status vxd_posegraph_add_check(struct vxd_request *request, struct vxd_
     struct add_job *job;
     enum vxd_status status;
 
-    VXD_TRY(vxd_posegraph_begin_check(request, sizeof *job, input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     if (n > MAX_ITEMS || input->n_edges > MAX_ITEMS || input->n_priors > MAX_ITEMS) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "nodes",

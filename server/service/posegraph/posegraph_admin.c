@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Pose graphs as a whole: create, drop, list, get. */
-#include <inttypes.h>
-
 #include "server/instance/instance.h"
-#include "server/registry/registry.h"
+#include "server/service/noun/noun.h"
 #include "server/service/posegraph/posegraph_service.h"
 #include "server/service/service.h"
 
@@ -70,10 +68,11 @@ static enum vxd_status list_runs(struct vxd_request *request, struct vxd_decoder
 }
 
 static enum vxd_status new_info(struct vxd_request *request, struct vxd_decoder *arena,
-                                const struct vxd_named_posegraph *graph,
-                                Voxeld__V1__PosegraphInfo **out, struct vxd_err *err)
+                                const struct vxd_named *named, ProtobufCMessage **out,
+                                struct vxd_err *err)
 {
-    const struct vxd_posegraph_terms *terms = &graph->terms;
+    const struct vxd_named_posegraph *graph = (const struct vxd_named_posegraph *)named;
+    const struct vxd_named_terms *terms = &graph->named.terms;
     Voxeld__V1__PosegraphInfo *info =
         vxd_message_new(arena, &voxeld__v1__posegraph_info__descriptor, err);
     enum vxd_status status = VXD_OK;
@@ -86,7 +85,7 @@ static enum vxd_status new_info(struct vxd_request *request, struct vxd_decoder 
     if (info->name == NULL || info->owner == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    info->unavailable = graph->durable.is_broken;
+    info->unavailable = graph->named.durable.is_broken;
     if (!info->unavailable) {
         info->n_nodes = graph->content.n_nodes;
         info->n_edges = graph->content.n_edges;
@@ -96,15 +95,15 @@ static enum vxd_status new_info(struct vxd_request *request, struct vxd_decoder 
         VXD_TRY(list_versions(arena, &graph->content, info, err));
     }
     info->max_bytes = terms->max_bytes;
-    info->generation = graph->generation;
-    info->created_ns = graph->created_unix_ns;
+    info->generation = graph->named.generation;
+    info->created_ns = graph->named.created_unix_ns;
     info->durable = terms->durable;
     if (terms->durable) {
         info->fsync = (Voxeld__V1__PosegraphFsync)terms->fsync;
         info->journal_max_bytes = terms->journal_max_bytes;
     }
     VXD_TRY(list_runs(request, arena, graph, info, err));
-    *out = info;
+    *out = &info->base;
 out:
     return status;
 }
@@ -113,64 +112,31 @@ out:
 
 struct create_job {
     struct vxd_posegraph_job base; /* first: request->state is both */
-    struct vxd_posegraph_terms terms;
+    struct vxd_named_terms terms;
     Voxeld__V1__PosegraphCreateResponse *reply;
 };
-
-static enum vxd_status read_durability(const struct vxd_request *request,
-                                       struct vxd_posegraph_terms *terms,
-                                       struct vxd_err *err)
-{
-    const Voxeld__V1__PosegraphCreateRequest *input =
-        (const Voxeld__V1__PosegraphCreateRequest *)request->input;
-
-    if (protobuf_c_enum_descriptor_get_value(&voxeld__v1__posegraph_fsync__descriptor,
-                                             (int)input->fsync) == NULL) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "fsync",
-                        "is %d; known: POSEGRAPH_FSYNC_ALWAYS, POSEGRAPH_FSYNC_EVERYSEC, "
-                        "POSEGRAPH_FSYNC_OFF",
-                        (int)input->fsync);
-    }
-    if (!input->durable) {
-        return input->fsync == VOXELD__V1__POSEGRAPH_FSYNC__POSEGRAPH_FSYNC_ALWAYS &&
-                       input->journal_max_bytes == 0
-                   ? VXD_OK
-                   : vxd_fail(err, VXD_INVALID_ARGUMENT,
-                              input->journal_max_bytes > 0 ? "journal_max_bytes"
-                                                           : "fsync",
-                              "goes with durable");
-    }
-    if (vxd_registry_get_journal(request->server->registry) == NULL) {
-        return vxd_fail(err, VXD_FAILED_PRECONDITION, "durable",
-                        "the server keeps nothing: it has no data_dir");
-    }
-    if (input->journal_max_bytes > VXD_JOURNAL_MAX_BYTES) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "journal_max_bytes",
-                        "is %" PRIu64 ", at most 2^63 - 1 is possible",
-                        input->journal_max_bytes);
-    }
-    terms->durable = true;
-    terms->fsync = (enum vxd_fsync)input->fsync;
-    terms->journal_max_bytes = input->journal_max_bytes > 0 ? input->journal_max_bytes
-                                                            : VXD_POSEGRAPH_JOURNAL_BYTES;
-    return VXD_OK;
-}
 
 enum vxd_status vxd_posegraph_create_check(struct vxd_request *request,
                                            struct vxd_err *err)
 {
     const Voxeld__V1__PosegraphCreateRequest *input =
         (const Voxeld__V1__PosegraphCreateRequest *)request->input;
+    const struct vxd_noun_durability durability = {
+        .one = "pose graph",
+        .durable = input->durable,
+        .fsync = (int)input->fsync,
+        .fsyncs = &voxeld__v1__posegraph_fsync__descriptor,
+        .journal_max_bytes = input->journal_max_bytes};
     struct create_job *job;
     enum vxd_status status;
 
-    VXD_TRY(vxd_posegraph_begin_check(request, sizeof *job, input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     (void)snprintf(job->terms.name, sizeof job->terms.name, "%s", input->name);
     (void)snprintf(job->terms.owner, sizeof job->terms.owner, "%s",
                    request->principal.name);
     job->terms.max_bytes = input->max_bytes;
-    status = read_durability(request, &job->terms, err);
+    status = vxd_noun_read_durability(request, &durability, &job->terms, err);
 out:
     return status;
 }
@@ -179,8 +145,10 @@ enum vxd_status vxd_posegraph_create_submit(struct vxd_request *request,
                                             struct vxd_queue *queue, struct vxd_err *err)
 {
     struct create_job *job = request->state;
-    struct vxd_posegraphs *posegraphs = request->server->posegraphs;
+    struct vxd_names *posegraphs = request->server->posegraphs;
     struct vxd_named_posegraph *graph = vxd_posegraphs_find(posegraphs, job->terms.name);
+    struct vxd_differing differing = {.n = 0};
+    ProtobufCMessage *info = NULL;
     enum vxd_status status = VXD_OK;
 
     (void)queue;
@@ -191,28 +159,21 @@ enum vxd_status vxd_posegraph_create_submit(struct vxd_request *request,
     }
     if (graph != NULL) {
         job->base.graph = graph;
-        vxd_named_posegraph_hold(graph);
-        VXD_TRY(vxd_posegraph_check_visible(posegraphs, graph, err));
+        vxd_named_hold(&graph->named);
+        VXD_TRY(vxd_named_check_visible(&graph->named, err));
     }
-    if (graph != NULL &&
-        (graph->terms.max_bytes != job->terms.max_bytes ||
-         graph->terms.durable != job->terms.durable ||
-         graph->terms.fsync != job->terms.fsync ||
-         graph->terms.journal_max_bytes != job->terms.journal_max_bytes)) {
-        VXD_TRY(vxd_fail(err, VXD_ALREADY_EXISTS, "name",
-                         "the pose graph \"%s\" exists with other parameters",
-                         job->terms.name));
+    if (graph != NULL) {
+        vxd_noun_compare_terms(&graph->named.terms, &job->terms, &differing);
+        VXD_TRY(vxd_differing_check(&differing, "pose graph", job->terms.name, err));
     }
     job->reply->existed = graph != NULL;
     if (graph == NULL) {
         VXD_TRY(vxd_named_posegraph_new(posegraphs, &job->terms, &job->base.made, err));
         graph = job->base.made;
-        if (graph->terms.durable) {
-            vxd_posegraph_enter_journal(posegraphs, graph);
-            VXD_TRY(vxd_posegraph_check_journal(posegraphs, graph, err));
-        }
+        VXD_TRY(vxd_named_enter_journal(&graph->named, err));
     }
-    status = new_info(request, request->decoder, graph, &job->reply->posegraph, err);
+    VXD_TRY(new_info(request, request->decoder, &graph->named, &info, err));
+    job->reply->posegraph = (Voxeld__V1__PosegraphInfo *)info;
 out:
     return status;
 }
@@ -226,176 +187,26 @@ enum vxd_status vxd_posegraph_create_finish(struct vxd_request *request,
     (void)err;
     request->output = &job->reply->base;
     if (job->base.made != NULL) {
-        vxd_posegraphs_publish(request->server->posegraphs, job->base.made);
+        vxd_named_publish(&job->base.made->named);
         vxd_posegraph_conclude(request, &job->base.commit, job->base.made,
-                               VXD_POSEGRAPH_MADE);
+                               VXD_NAMED_MADE);
     } else {
         vxd_posegraph_conclude(request, &job->base.commit, job->base.graph,
-                               VXD_POSEGRAPH_READ);
+                               VXD_NAMED_READ);
     }
     return VXD_OK;
 }
 
-/* --- drop -------------------------------------------------------------------------------------- */
+/* --- list, get, drop ---------------------------------------------------------------------------- */
 
-enum vxd_status vxd_posegraph_drop_check(struct vxd_request *request, struct vxd_err *err)
+static struct vxd_names *get_names(const struct vxd_server *server)
 {
-    const Voxeld__V1__PosegraphDropRequest *input =
-        (const Voxeld__V1__PosegraphDropRequest *)request->input;
-
-    return vxd_posegraph_begin_check(request, sizeof(struct vxd_posegraph_job),
-                                     input->name, err);
+    return server->posegraphs;
 }
 
-enum vxd_status vxd_posegraph_drop_submit(struct vxd_request *request,
-                                          struct vxd_queue *queue, struct vxd_err *err)
-{
-    const Voxeld__V1__PosegraphDropRequest *input =
-        (const Voxeld__V1__PosegraphDropRequest *)request->input;
-    Voxeld__V1__PosegraphDropResponse *reply = vxd_message_new(
-        request->decoder, &voxeld__v1__posegraph_drop_response__descriptor, err);
-    const struct vxd_posegraph_job *job = request->state;
-    enum vxd_status status;
-
-    (void)queue;
-    if (reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    status = vxd_posegraph_open(request, input->name, err);
-    if (status == VXD_UNAVAILABLE && !job->graph->durable.is_leaving &&
-        job->graph->durable.n_waiting == 0) {
-        /* A graph that cannot be brought back from the disk may be dropped. */
-        status =
-            vxd_posegraph_check_journal(request->server->posegraphs, job->graph, err);
-    }
-    reply->existed = status == VXD_OK;
-    request->output = &reply->base;
-    return status == VXD_NOT_FOUND && input->missing_ok ? VXD_OK : status;
-}
-
-enum vxd_status vxd_posegraph_drop_finish(struct vxd_request *request,
-                                          struct vxd_queue *queue, struct vxd_err *err)
-{
-    struct vxd_posegraph_job *job = request->state;
-
-    (void)queue;
-    (void)err;
-    if (job->graph != NULL && job->graph->terms.durable) {
-        vxd_posegraph_conclude(request, &job->commit, job->graph, VXD_POSEGRAPH_DROPPED);
-    } else if (job->graph != NULL) {
-        vxd_posegraphs_remove(request->server->posegraphs, job->graph);
-    }
-    return VXD_OK;
-}
-
-/* --- list -------------------------------------------------------------------------------------- */
-
-struct list_job {
-    struct vxd_posegraph_job base; /* first: request->state is both */
-    struct vxd_decoder *arena; /* not the request's, whose budget depends on its size */
-};
-
-enum vxd_status vxd_posegraph_list_check(struct vxd_request *request, struct vxd_err *err)
-{
-    request->state = vxd_message_array(request->decoder, 1, sizeof(struct list_job), err);
-    return request->state != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
-}
-
-enum vxd_status vxd_posegraph_list_submit(struct vxd_request *request,
-                                          struct vxd_queue *queue, struct vxd_err *err)
-{
-    struct vxd_posegraphs *posegraphs = request->server->posegraphs;
-    struct list_job *job = request->state;
-    Voxeld__V1__PosegraphListResponse *reply = vxd_message_new(
-        request->decoder, &voxeld__v1__posegraph_list_response__descriptor, err);
-    struct vxd_posegraphs_usage usage;
-    enum vxd_status status;
-
-    (void)queue;
-    if (reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    vxd_posegraphs_get_usage(posegraphs, &usage);
-    VXD_TRY(vxd_decoder_create((usage.n_posegraphs + 1) * MAX_INFO_BYTES, NULL,
-                               &job->arena, err));
-    reply->posegraphs = vxd_message_pointers(job->arena, usage.n_posegraphs, err);
-    if (reply->posegraphs == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    for (struct vxd_named_posegraph *g = vxd_posegraphs_next(posegraphs, NULL); g != NULL;
-         g = vxd_posegraphs_next(posegraphs, g)) {
-        struct vxd_err why;
-
-        (void)vxd_posegraph_check_visible(posegraphs, g, &why);
-        VXD_TRY(new_info(request, job->arena, g, &reply->posegraphs[reply->n_posegraphs],
-                         err));
-        reply->n_posegraphs++;
-    }
-    reply->n_bytes = usage.n_bytes;
-    reply->limit_bytes = usage.limit_bytes;
-    request->output = &reply->base;
-out:
-    return status;
-}
-
-enum vxd_status vxd_posegraph_list_finish(struct vxd_request *request,
-                                          struct vxd_queue *queue, struct vxd_err *err)
-{
-    struct list_job *job = request->state;
-
-    (void)queue;
-    (void)err;
-    vxd_posegraph_conclude(request, &job->base.commit, NULL, VXD_POSEGRAPH_READ);
-    return VXD_OK;
-}
-
-void vxd_posegraph_list_release(struct vxd_request *request, struct vxd_queue *queue)
-{
-    struct list_job *job = request->state;
-
-    (void)queue;
-    vxd_decoder_destroy(job->arena);
-    job->arena = NULL;
-}
-
-/* --- get --------------------------------------------------------------------------------------- */
-
-enum vxd_status vxd_posegraph_get_check(struct vxd_request *request, struct vxd_err *err)
-{
-    const Voxeld__V1__PosegraphGetRequest *input =
-        (const Voxeld__V1__PosegraphGetRequest *)request->input;
-
-    return vxd_posegraph_begin_check(request, sizeof(struct vxd_posegraph_job),
-                                     input->name, err);
-}
-
-enum vxd_status vxd_posegraph_get_submit(struct vxd_request *request,
-                                         struct vxd_queue *queue, struct vxd_err *err)
-{
-    const Voxeld__V1__PosegraphGetRequest *input =
-        (const Voxeld__V1__PosegraphGetRequest *)request->input;
-    Voxeld__V1__PosegraphGetResponse *reply = vxd_message_new(
-        request->decoder, &voxeld__v1__posegraph_get_response__descriptor, err);
-    struct vxd_posegraph_job *job = request->state;
-    enum vxd_status status;
-
-    (void)queue;
-    if (reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    VXD_TRY(vxd_posegraph_open(request, input->name, err));
-    request->output = &reply->base;
-    status = new_info(request, request->decoder, job->graph, &reply->posegraph, err);
-out:
-    return status;
-}
-
-/* Of methods whose reply submit has made. */
-enum vxd_status vxd_posegraph_done(struct vxd_request *request, struct vxd_queue *queue,
-                                   struct vxd_err *err)
-{
-    (void)request;
-    (void)queue;
-    (void)err;
-    return VXD_OK;
-}
+const struct vxd_noun_service vxd_posegraph_service = {.names = get_names,
+                                                       .max_info_bytes = MAX_INFO_BYTES,
+                                                       .list_field = "posegraphs",
+                                                       .info_field = "posegraph",
+                                                       .new_info = new_info,
+                                                       .missing = vxd_missing_posegraph};

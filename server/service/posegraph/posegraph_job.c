@@ -4,52 +4,34 @@
 #include <stdlib.h>
 
 #include "server/instance/instance.h"
+#include "server/service/columns/columns.h"
 #include "server/service/posegraph/posegraph_service.h"
 #include "server/service/service.h"
 
 #define MAX_NORM_ERROR 1e-3
 #define MAX_METRES 1e9
 
-/* For methods that always change something. */
-bool vxd_posegraph_changes(const struct vxd_request *request)
-{
-    (void)request;
-    return true;
-}
-
-enum vxd_status vxd_posegraph_begin_check(struct vxd_request *request, size_t n_bytes,
-                                          const char *name, struct vxd_err *err)
-{
-    if (!vxd_is_name(name)) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "name",
-                        "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", name);
-    }
-    request->state = vxd_message_array(request->decoder, 1, n_bytes, err);
-    return request->state != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
-}
-
 enum vxd_status vxd_posegraph_open(struct vxd_request *request, const char *name,
                                    struct vxd_err *err)
 {
     struct vxd_posegraph_job *job = request->state;
-    struct vxd_posegraphs *posegraphs = request->server->posegraphs;
+    struct vxd_names *posegraphs = request->server->posegraphs;
     enum vxd_status status;
 
     job->graph = vxd_posegraphs_find(posegraphs, name);
     if (job->graph == NULL) {
-        return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no pose graph \"%s\"",
-                        name);
+        return vxd_missing_posegraph(request, "name", name, err);
     }
-    vxd_named_posegraph_hold(job->graph);
-    if (job->graph->durable.journal_id == 0) {
+    vxd_named_hold(&job->graph->named);
+    if (job->graph->named.durable.journal_id == 0) {
         return VXD_OK;
     }
-    VXD_TRY(vxd_posegraph_check_visible(posegraphs, job->graph, err));
+    VXD_TRY(vxd_named_check_visible(&job->graph->named, err));
     if (request->method->changes == NULL) {
-        vxd_posegraph_conclude(request, &job->commit, job->graph, VXD_POSEGRAPH_READ);
+        vxd_posegraph_conclude(request, &job->commit, job->graph, VXD_NAMED_READ);
         return VXD_OK;
     }
-    status = vxd_posegraph_check_journal(posegraphs, job->graph, err);
+    status = vxd_named_check_journal(&job->graph->named, 0, err);
 out:
     return status;
 }
@@ -58,19 +40,18 @@ enum vxd_status vxd_posegraph_peek(struct vxd_request *request, const char *name
                                    const struct vxd_named_posegraph **graph,
                                    struct vxd_err *err)
 {
-    struct vxd_posegraphs *posegraphs = request->server->posegraphs;
+    struct vxd_names *posegraphs = request->server->posegraphs;
     struct vxd_named_posegraph *found = vxd_posegraphs_find(posegraphs, name);
     enum vxd_status status = VXD_OK;
 
     *graph = NULL;
     if (found == NULL) {
-        return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no pose graph \"%s\"",
-                        name);
+        return vxd_missing_posegraph(request, "name", name, err);
     }
     request->bulk = true; /* others run between the stages */
-    if (found->durable.journal_id != 0) {
-        VXD_TRY(vxd_posegraph_check_visible(posegraphs, found, err));
-        if (found->durable.n_waiting > 0) {
+    if (found->named.durable.journal_id != 0) {
+        VXD_TRY(vxd_named_check_visible(&found->named, err));
+        if (found->named.durable.n_waiting > 0) {
             request->more = true;
             request->is_waiting = true;
             return VXD_OK;
@@ -93,49 +74,38 @@ enum vxd_status vxd_posegraph_tensor(struct vxd_request *request, enum vxd_dtype
 {
     struct vxd_posegraph_job *job = request->state;
     size_t n_bytes = n * (columns > 0 ? columns : 1) * vxd_dtype_bytes(dtype);
-    Voxeld__V1__Tensor *tensor =
-        vxd_message_new(request->decoder, &voxeld__v1__tensor__descriptor, err);
+    Voxeld__V1__Tensor *tensor = NULL;
+    enum vxd_status status;
 
-    if (tensor == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    tensor->dtype = (Voxeld__V1__DType)dtype;
-    tensor->n_shape = columns > 0 ? 2 : 1;
-    tensor->shape = vxd_message_array(request->decoder, 2, sizeof *tensor->shape, err);
-    if (tensor->shape == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
+    VXD_TRY(vxd_column_new_tensor(request, dtype, n, columns, &tensor, err));
     *array = calloc(n_bytes + 1, 1);
     if (*array == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "no memory for an array of %zu bytes", n_bytes);
     }
     job->arrays[job->n_arrays++] = *array;
-    tensor->shape[0] = (int64_t)n;
-    tensor->shape[1] = (int64_t)columns;
     tensor->data.data = *array;
     tensor->data.len = n_bytes;
     *out = tensor;
-    return VXD_OK;
+out:
+    return status;
 }
 
 void vxd_posegraph_release(struct vxd_request *request, struct vxd_queue *queue)
 {
     struct vxd_posegraph_job *job = request->state;
-    struct vxd_posegraphs *posegraphs = request->server->posegraphs;
 
-    (void)queue;
     for (size_t i = 0; i < job->n_arrays; i++) {
         free(job->arrays[i]);
     }
     job->n_arrays = 0;
-    vxd_posegraph_end_commit(request, &job->commit);
+    vxd_named_end_commit(&job->commit);
     if (job->graph != NULL) {
-        vxd_named_posegraph_drop(posegraphs, job->graph);
+        vxd_named_drop(&job->graph->named, queue);
         job->graph = NULL;
     }
     if (job->made != NULL) {
-        vxd_named_posegraph_drop(posegraphs, job->made);
+        vxd_named_drop(&job->made->named, queue);
         job->made = NULL;
     }
 }

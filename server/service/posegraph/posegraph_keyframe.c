@@ -212,7 +212,7 @@ enum vxd_status vxd_posegraph_add_keyframe_check(struct vxd_request *request,
     struct keyframe_job *job;
     enum vxd_status status;
 
-    VXD_TRY(vxd_posegraph_begin_check(request, sizeof *job, input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     job->node.id = input->id;
     VXD_TRY(vxd_posegraph_read_pose(input->t_map_node, "T_map_node",

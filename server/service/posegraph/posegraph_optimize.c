@@ -30,7 +30,7 @@ enum vxd_status vxd_posegraph_optimize_check(struct vxd_request *request,
     struct optimize_job *job;
     enum vxd_status status;
 
-    VXD_TRY(vxd_posegraph_begin_check(request, sizeof *job, input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     VXD_TRY(vxd_posegraph_read_options(input->max_iterations, input->relative_tolerance,
                                        input->start, &options, err));
@@ -165,7 +165,7 @@ enum vxd_status vxd_posegraph_optimize_submit(struct vxd_request *request,
     VXD_TRY(vxd_posegraph_open(request, input->name, err));
     graph = job->base.graph;
     newest = vxd_posegraph_find_version(&graph->content, 0);
-    if (graph->generation != job->generation || newest == NULL ||
+    if (graph->named.generation != job->generation || newest == NULL ||
         newest->version != job->version || newest->n < job->n_found) {
         VXD_TRY(vxd_fail(err, VXD_ABORTED, NULL,
                          "another optimization of the pose graph \"%s\" has ended "

@@ -13,8 +13,8 @@ enum vxd_status vxd_posegraph_read_check(struct vxd_request *request, struct vxd
 {
     const Voxeld__V1__PosegraphReadRequest *input =
         (const Voxeld__V1__PosegraphReadRequest *)request->input;
-    enum vxd_status status = vxd_posegraph_begin_check(
-        request, sizeof(struct vxd_posegraph_job), input->name, err);
+    enum vxd_status status =
+        vxd_noun_begin_check(request, sizeof(struct vxd_posegraph_job), input->name, err);
 
     if (status == VXD_OK && !input->keyframe && input->keyframe_id != 0) {
         status = vxd_fail(err, VXD_INVALID_ARGUMENT, "keyframe_id", "goes with keyframe");

@@ -67,7 +67,7 @@ enum vxd_status vxd_posegraph_relocalize_check(struct vxd_request *request,
     struct relocalize_job *job;
     enum vxd_status status;
 
-    VXD_TRY(vxd_posegraph_begin_check(request, sizeof *job, input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     VXD_TRY(check_of_node(input, err));
     if (input->candidates > MAX_CANDIDATES) {

@@ -11,36 +11,22 @@
 #include "server/registry/posegraphs/posegraphs.h"
 #include "server/request/request.h"
 #include "server/service/clouds/clouds.h"
+#include "server/service/noun/noun.h"
 #include "voxeld/v1/posegraph.pb-c.h"
 
 enum {
     VXD_POSEGRAPH_MAX_ARRAYS = 16
 };
 
-/* The commit of a request on a durable graph. Zero-initialised it is none. */
-struct vxd_posegraph_commit {
-    struct vxd_commit base;            /* first: request->commit is both */
-    struct vxd_named_posegraph *graph; /* held by the job; NULL: all were listed */
-    struct vxd_posegraph_entry entry;
-    bool is_applied; /* memory has the change */
-    bool is_ended;
-};
-
 struct vxd_posegraph_job {
     struct vxd_named_posegraph *graph; /* held */
     struct vxd_named_posegraph *made;  /* a new one, not findable yet; held */
-    struct vxd_posegraph_commit commit;
+    struct vxd_named_commit commit;
     void *arrays[VXD_POSEGRAPH_MAX_ARRAYS]; /* of the reply; freed by release */
     size_t n_arrays;
 };
 
 /* --- posegraph_job.c ------------------------------------------------------------------------ */
-
-/* Checks the name and makes request->state a job of n_bytes, whose first member is a
- * struct vxd_posegraph_job.
- * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
-enum vxd_status vxd_posegraph_begin_check(struct vxd_request *request, size_t n_bytes,
-                                          const char *name, struct vxd_err *err);
 
 /* Finds the graph and holds it: job->graph.
  * errors  NOT_FOUND; UNAVAILABLE  of a durable graph */
@@ -87,15 +73,9 @@ enum vxd_status vxd_posegraph_change(struct vxd_request *request,
 
 /* Ends a request, in finish, when its reply is complete, in another way than by a change: a graph was
  * made or dropped, or read. graph NULL: all graphs were read. */
-void vxd_posegraph_conclude(struct vxd_request *request,
-                            struct vxd_posegraph_commit *commit,
+void vxd_posegraph_conclude(struct vxd_request *request, struct vxd_named_commit *commit,
                             struct vxd_named_posegraph *graph,
-                            enum vxd_posegraph_change_kind kind);
-
-/* In release, while the graph is still held. A change that never got to the journal marks the graph as
- * broken. */
-void vxd_posegraph_end_commit(struct vxd_request *request,
-                              struct vxd_posegraph_commit *commit);
+                            enum vxd_named_change kind);
 
 /* --- posegraph_solve.c ---------------------------------------------------------------------- */
 

@@ -75,7 +75,7 @@ enum vxd_status vxd_posegraph_solve_check(struct vxd_request *request,
     struct solve_job *job;
     enum vxd_status status;
 
-    VXD_TRY(vxd_posegraph_begin_check(request, sizeof *job, input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     job->run = -1;
     VXD_TRY(vxd_posegraph_read_options(input->max_iterations, input->relative_tolerance,
@@ -161,10 +161,10 @@ static enum vxd_status find_covariances(struct vxd_request *request,
 static void list_run(struct vxd_request *request, const struct vxd_named_posegraph *graph)
 {
     struct solve_job *job = request->state;
-    struct vxd_posegraph_run run = {.generation = graph->generation,
+    struct vxd_posegraph_run run = {.generation = graph->named.generation,
                                     .started_unix_ns = vxd_clock_unix_ns()};
 
-    (void)snprintf(run.name, sizeof run.name, "%s", graph->terms.name);
+    (void)snprintf(run.name, sizeof run.name, "%s", graph->named.terms.name);
     (void)snprintf(run.request_id, sizeof run.request_id, "%s",
                    job->waiting != NULL ? job->waiting->id : request->id);
     job->run = vxd_posegraphs_begin_run(request->server->posegraphs, &run);
@@ -194,7 +194,7 @@ static enum vxd_status copy_graph(struct vxd_request *request, struct vxd_err *e
     VXD_TRY(copy_content(job, &graph->content, err));
     VXD_TRY(find_covariances(request, &graph->content, err));
     job->reply->version = vxd_posegraph_find_version(&graph->content, 0)->version;
-    job->reply->generation = graph->generation;
+    job->reply->generation = graph->named.generation;
     list_run(request, graph);
     vxd_posegraph_go_on_reading(request);
     job->stage = PREPARE;
@@ -209,7 +209,7 @@ static enum vxd_status prepare(struct vxd_request *request, struct vxd_err *err)
     struct solve_job *job = request->state;
     enum vxd_status status;
 
-    job->options.max_bytes = vxd_posegraphs_solver_bytes(request->server->posegraphs);
+    job->options.max_bytes = (size_t)vxd_names_limit_bytes(request->server->posegraphs);
     status = vxd_posegraph_solver_create(vxd_context_pool(request->server->context),
                                          &job->graph, &job->options, &job->solver, err);
     if (status == VXD_RESOURCE_EXHAUSTED && err != NULL &&

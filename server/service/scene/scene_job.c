@@ -7,6 +7,7 @@
 #include "server/instance/instance.h"
 #include "server/service/existing/existing.h"
 #include "server/service/service.h"
+#include "server/service/columns/columns.h"
 #include "server/service/scene/scene.h"
 
 /* For methods that always change something. */
@@ -163,28 +164,15 @@ enum vxd_status vxd_scene_show(struct vxd_request *request, enum vxd_dtype dtype
                                size_t n, size_t columns, const void *bytes,
                                Voxeld__V1__Tensor **out, struct vxd_err *err)
 {
-    Voxeld__V1__Tensor *tensor =
-        vxd_message_new(request->decoder, &voxeld__v1__tensor__descriptor, err);
-    size_t n_bytes = n * (columns > 0 ? columns : 1) * vxd_dtype_bytes(dtype);
+    const struct vxd_column column = {.n_bytes = n * (columns > 0 ? columns : 1) *
+                                                 vxd_dtype_bytes(dtype),
+                                      .bytes = bytes};
+    enum vxd_status status = vxd_column_new_tensor(request, dtype, n, columns, out, err);
 
-    if (tensor == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
+    if (status == VXD_OK) {
+        vxd_column_show(*out, &column);
     }
-    tensor->shape = vxd_message_array(request->decoder, 2, sizeof *tensor->shape, err);
-    if (tensor->shape == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    tensor->dtype = (Voxeld__V1__DType)dtype;
-    tensor->shape[0] = (int64_t)n;
-    tensor->shape[1] = (int64_t)columns;
-    tensor->n_shape = columns > 0 ? 2 : 1;
-    if (n_bytes > 0) {
-        tensor->data.len = n_bytes;
-        /* The wire reads, the field's type does not say so. */
-        tensor->data.data = (uint8_t *)(uintptr_t)bytes;
-    }
-    *out = tensor;
-    return VXD_OK;
+    return status;
 }
 
 static bool has_materials(const struct vxd_request *request)

@@ -16,9 +16,9 @@ struct apply_job {
     size_t n;
     struct vxd_deform_apply_args args;
     struct vxd_deform *deform;
-    struct vxd_map_output *points;
-    struct vxd_map_output *normals;
-    struct vxd_map_output *inside;
+    struct vxd_column *points;
+    struct vxd_column *normals;
+    struct vxd_column *inside;
     Voxeld__V1__SlacApplyResponse *reply;
 };
 
@@ -53,7 +53,7 @@ enum vxd_status vxd_slac_apply_check(struct vxd_request *request, struct vxd_err
         return VXD_RESOURCE_EXHAUSTED;
     }
     request->state = job;
-    VXD_TRY(vxd_map_check_name(input->name, "name", err));
+    VXD_TRY(vxd_noun_check_name(input->name, "name", err));
     VXD_TRY(check_rows(input->points, "points", &job->n, err));
     if (input->normals != NULL) {
         VXD_TRY(check_rows(input->normals, "normals", &n_normals, err));
@@ -99,15 +99,16 @@ static enum vxd_status reserve(struct vxd_request *request, struct vxd_queue *qu
     bool has_normals = job->args.normals != NULL;
     enum vxd_status status;
 
-    VXD_TRY(vxd_map_reserve_output(&job->base, queue, job->n, 12, &job->points, err));
-    VXD_TRY(vxd_map_reserve_output(&job->base, queue, job->n, 1, &job->inside, err));
     VXD_TRY(
-        vxd_map_new_tensor(request, VXD_FLOAT32, job->n, 3, &job->reply->points, err));
-    VXD_TRY(vxd_map_new_tensor(request, VXD_FLOAT32, has_normals ? job->n : 0, 3,
-                               &job->reply->normals, err));
+        vxd_columns_reserve(&job->base.columns, queue, job->n, 12, &job->points, err));
+    VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n, 1, &job->inside, err));
+    VXD_TRY(
+        vxd_column_new_tensor(request, VXD_FLOAT32, job->n, 3, &job->reply->points, err));
+    VXD_TRY(vxd_column_new_tensor(request, VXD_FLOAT32, has_normals ? job->n : 0, 3,
+                                  &job->reply->normals, err));
     if (has_normals) {
-        VXD_TRY(
-            vxd_map_reserve_output(&job->base, queue, job->n, 12, &job->normals, err));
+        VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n, 12, &job->normals,
+                                    err));
         job->args.out_normals = job->normals->device;
     }
     job->args.out_points = job->points->device;
@@ -140,7 +141,7 @@ enum vxd_status vxd_slac_apply_submit(struct vxd_request *request,
     }
     VXD_TRY(reserve(request, queue, err));
     VXD_TRY(vxd_deform_apply(queue, job->deform, &job->args, err));
-    VXD_TRY(vxd_map_fetch_outputs(&job->base, queue, err));
+    VXD_TRY(vxd_columns_fetch(&job->base.columns, queue, err));
     request->output = &job->reply->base;
 out:
     return status;
@@ -153,13 +154,13 @@ enum vxd_status vxd_slac_apply_finish(struct vxd_request *request,
 
     (void)queue;
     (void)err;
-    vxd_map_show(job->reply->points, job->points);
+    vxd_column_show(job->reply->points, job->points);
     if (job->normals != NULL) {
-        vxd_map_show(job->reply->normals, job->normals);
+        vxd_column_show(job->reply->normals, job->normals);
         job->reply->n_normals = job->n;
     }
     job->reply->n_points = job->n;
-    job->reply->n_inside = vxd_map_count(job->inside, job->n);
+    job->reply->n_inside = vxd_column_count(job->inside, job->n);
     job->reply->engine_ms = (double)request->engine_ns / 1e6;
     vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_NAMED_READ);
     return VXD_OK;
@@ -203,9 +204,9 @@ enum vxd_status vxd_slac_deform_volume_check(struct vxd_request *request,
         return VXD_RESOURCE_EXHAUSTED;
     }
     request->state = job;
-    VXD_TRY(vxd_map_check_name(input->name, "name", err));
-    VXD_TRY(vxd_map_check_name(input->volume, "volume", err));
-    VXD_TRY(vxd_map_check_name(input->to, "to", err));
+    VXD_TRY(vxd_noun_check_name(input->name, "name", err));
+    VXD_TRY(vxd_noun_check_name(input->volume, "volume", err));
+    VXD_TRY(vxd_noun_check_name(input->to, "to", err));
     if (!(input->ttl_s >= 0 && input->ttl_s <= MAX_TTL_S)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "ttl_s", "is %g, must be 0 to %g",
                          input->ttl_s, MAX_TTL_S));

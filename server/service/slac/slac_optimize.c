@@ -265,7 +265,7 @@ static enum vxd_status show(struct vxd_request *request, enum vxd_dtype dtype, s
                             size_t columns, const void *bytes, Voxeld__V1__Tensor **out,
                             struct vxd_err *err)
 {
-    enum vxd_status status = vxd_map_new_tensor(request, dtype, n, columns, out, err);
+    enum vxd_status status = vxd_column_new_tensor(request, dtype, n, columns, out, err);
 
     if (status == VXD_OK) {
         (*out)->data.data = (uint8_t *)(uintptr_t)bytes;

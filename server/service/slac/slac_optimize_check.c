@@ -198,7 +198,7 @@ static enum vxd_status check_volumes(const Voxeld__V1__SlacOptimizeRequest *inpu
         char field[32];
 
         (void)snprintf(field, sizeof field, "volumes[%zu]", i);
-        VXD_TRY(vxd_map_check_name(input->volumes[i], field, err));
+        VXD_TRY(vxd_noun_check_name(input->volumes[i], field, err));
         (void)snprintf(job->parts[i].name, sizeof job->parts[i].name, "%s",
                        input->volumes[i]);
     }

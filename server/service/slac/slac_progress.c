@@ -14,7 +14,7 @@ enum vxd_status vxd_slac_progress_check(struct vxd_request *request, struct vxd_
     int64_t end_ns;
     enum vxd_status status;
 
-    VXD_TRY(vxd_map_check_name(input->name, "name", err));
+    VXD_TRY(vxd_noun_check_name(input->name, "name", err));
     VXD_TRY(vxd_slac_jobs_get(request->server->slac, input->name, &progress, err));
     reply = vxd_message_new(request->decoder,
                             &voxeld__v1__slac_progress_response__descriptor, err);
@@ -53,7 +53,7 @@ enum vxd_status vxd_slac_cancel_check(struct vxd_request *request, struct vxd_er
     if (reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(vxd_map_check_name(input->name, "name", err));
+    VXD_TRY(vxd_noun_check_name(input->name, "name", err));
     VXD_TRY(vxd_slac_jobs_cancel(request->server->slac, input->name, &was_running, err));
     reply->was_running = was_running;
     request->output = &reply->base;

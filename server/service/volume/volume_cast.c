@@ -23,12 +23,12 @@ struct cast_job {
     struct vxd_volume_job base; /* first: request->state is both */
     struct vxd_volume_casting casting;
     Voxeld__V1__VolumeCastRaysResponse *reply;
-    struct vxd_volume_output *depth;
-    struct vxd_volume_output *vertices;
-    struct vxd_volume_output *normals;
-    struct vxd_volume_output *colours;
-    struct vxd_volume_output *labels;
-    struct vxd_volume_output *weights;
+    struct vxd_column *depth;
+    struct vxd_column *vertices;
+    struct vxd_column *normals;
+    struct vxd_column *colours;
+    struct vxd_column *labels;
+    struct vxd_column *weights;
     struct vxd_volume_lidar lidar; /* of the casting, where the picture is a lidar's */
 };
 
@@ -77,7 +77,7 @@ enum vxd_status vxd_volume_cast_rays_check(struct vxd_request *request,
     struct vxd_volume_cast_args *args;
     enum vxd_status status;
 
-    VXD_TRY(vxd_volume_begin_check(request, sizeof(struct cast_job), input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct cast_job), input->name, err));
     args = &((struct cast_job *)request->state)->casting.args;
     VXD_TRY(read_view(request, err));
     VXD_TRY(vxd_volume_read_pose(input->t_map_camera, "T_map_camera", &args->T_map_camera,
@@ -108,32 +108,32 @@ static enum vxd_status reserve(struct vxd_request *request, struct vxd_queue *qu
     size_t n = picture_width(args) * (size_t)picture_height(args);
     enum vxd_status status;
 
-    VXD_TRY(vxd_volume_reserve(request, queue, VXD_FLOAT32, n, 0, &reply->depth,
-                               &job->depth, err));
+    VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_FLOAT32, n,
+                                      0, &reply->depth, &job->depth, err));
     args->depth = job->depth->device;
     if (input->vertices) {
-        VXD_TRY(vxd_volume_reserve(request, queue, VXD_FLOAT32, n, 3, &reply->vertices,
-                                   &job->vertices, err));
+        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_FLOAT32,
+                                          n, 3, &reply->vertices, &job->vertices, err));
         args->vertex = job->vertices->device;
     }
     if (input->normals) {
-        VXD_TRY(vxd_volume_reserve(request, queue, VXD_FLOAT32, n, 3, &reply->normals,
-                                   &job->normals, err));
+        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_FLOAT32,
+                                          n, 3, &reply->normals, &job->normals, err));
         args->normal = job->normals->device;
     }
     if (input->colours) {
-        VXD_TRY(vxd_volume_reserve(request, queue, VXD_UINT8, n, 3, &reply->colours,
-                                   &job->colours, err));
+        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_UINT8,
+                                          n, 3, &reply->colours, &job->colours, err));
         args->colour = job->colours->device;
     }
     if (input->labels) {
-        VXD_TRY(vxd_volume_reserve(request, queue, VXD_UINT8, n, 0, &reply->labels,
-                                   &job->labels, err));
+        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_UINT8,
+                                          n, 0, &reply->labels, &job->labels, err));
         args->label = job->labels->device;
     }
     if (input->weights) {
-        VXD_TRY(vxd_volume_reserve(request, queue, VXD_FLOAT32, n, 0, &reply->weights,
-                                   &job->weights, err));
+        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_FLOAT32,
+                                          n, 0, &reply->weights, &job->weights, err));
         args->weight = job->weights->device;
     }
 out:
@@ -193,7 +193,7 @@ enum vxd_status vxd_volume_cast_rows(struct vxd_request *request, struct vxd_que
                                      struct vxd_volume_casting *casting, bool *is_done,
                                      struct vxd_err *err)
 {
-    const struct vxd_volume_job *job = request->state;
+    struct vxd_volume_job *job = request->state;
     struct vxd_volume_cast_args *args = &casting->args;
     int height = picture_height(args);
     int left = height - args->row_end;
@@ -213,7 +213,7 @@ enum vxd_status vxd_volume_cast_rows(struct vxd_request *request, struct vxd_que
     VXD_TRY(vxd_volume_cast(queue, job->volume->state.volume, args, err));
     *is_done = args->row_end == height;
     if (*is_done) {
-        VXD_TRY(vxd_volume_fetch(request, queue, err));
+        VXD_TRY(vxd_columns_fetch(&job->columns, queue, err));
     }
 out:
     return status;
@@ -280,12 +280,12 @@ enum vxd_status vxd_volume_cast_rays_finish(struct vxd_request *request,
     (void)err;
     reply->width = (uint32_t)picture_width(&job->casting.args);
     reply->height = (uint32_t)picture_height(&job->casting.args);
-    vxd_volume_show(reply->depth, job->depth);
-    vxd_volume_show(reply->vertices, job->vertices);
-    vxd_volume_show(reply->normals, job->normals);
-    vxd_volume_show(reply->colours, job->colours);
-    vxd_volume_show(reply->labels, job->labels);
-    vxd_volume_show(reply->weights, job->weights);
+    vxd_column_show(reply->depth, job->depth);
+    vxd_column_show(reply->vertices, job->vertices);
+    vxd_column_show(reply->normals, job->normals);
+    vxd_column_show(reply->colours, job->colours);
+    vxd_column_show(reply->labels, job->labels);
+    vxd_column_show(reply->weights, job->weights);
     for (size_t i = 0; i < n; i++) {
         reply->n_hits += depth[i] > 0 ? 1 : 0;
     }

@@ -35,8 +35,8 @@ struct distance_job {
     struct vxd_buffer host_points;
     struct vxd_buffer device_points;
     const double *points; /* device */
-    struct vxd_volume_output *distances;
-    struct vxd_volume_output *gradients;
+    struct vxd_column *distances;
+    struct vxd_column *gradients;
     Voxeld__V1__VolumeDistanceResponse *reply;
 };
 
@@ -53,7 +53,7 @@ enum vxd_status vxd_volume_distance_check(struct vxd_request *request,
     struct distance_job *job;
     enum vxd_status status;
 
-    VXD_TRY(vxd_volume_begin_check(request, sizeof *job, input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     if (input->points == NULL) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "points", "is required"));
@@ -185,10 +185,12 @@ static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queu
     if (job->reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(vxd_volume_reserve(request, queue, VXD_FLOAT32, job->n, 0,
-                               &job->reply->distances, &job->distances, err));
-    VXD_TRY(vxd_volume_reserve(request, queue, VXD_FLOAT32, job->n, 3,
-                               &job->reply->gradients, &job->gradients, err));
+    VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_FLOAT32,
+                                      job->n, 0, &job->reply->distances, &job->distances,
+                                      err));
+    VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_FLOAT32,
+                                      job->n, 3, &job->reply->gradients, &job->gradients,
+                                      err));
 out:
     return status;
 }
@@ -276,7 +278,7 @@ enum vxd_status vxd_volume_distance_submit(struct vxd_request *request,
                                    n, (float *)job->distances->device + first,
                                    (float *)job->gradients->device + 3 * first, err));
     if (!request->more) {
-        VXD_TRY(vxd_volume_fetch(request, queue, err));
+        VXD_TRY(vxd_columns_fetch(&job->base.columns, queue, err));
         request->output = &job->reply->base;
     }
 out:
@@ -291,8 +293,8 @@ enum vxd_status vxd_volume_distance_finish(struct vxd_request *request,
 
     (void)queue;
     (void)err;
-    vxd_volume_show(reply->distances, job->distances);
-    vxd_volume_show(reply->gradients, job->gradients);
+    vxd_column_show(reply->distances, job->distances);
+    vxd_column_show(reply->gradients, job->gradients);
     reply->max_distance_m =
         (job->want.spec.max_distance - SPARE) * job->want.spec.voxel_size_m;
     reply->n_outside = job->n_outside;

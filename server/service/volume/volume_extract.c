@@ -21,12 +21,12 @@ struct extract_job {
     struct vxd_surface *surface;
     struct vxd_surface_counts n;
     Voxeld__V1__VolumeExtractResponse *reply;
-    struct vxd_volume_output *vertices;
-    struct vxd_volume_output *normals;
-    struct vxd_volume_output *colours;
-    struct vxd_volume_output *labels;
-    struct vxd_volume_output *triangles;
-    struct vxd_volume_output *blocks;
+    struct vxd_column *vertices;
+    struct vxd_column *normals;
+    struct vxd_column *colours;
+    struct vxd_column *labels;
+    struct vxd_column *triangles;
+    struct vxd_column *blocks;
     struct vxd_buffer ply;
 };
 
@@ -51,8 +51,7 @@ enum vxd_status vxd_volume_extract_check(struct vxd_request *request, struct vxd
     struct vxd_surface_args *args;
     enum vxd_status status;
 
-    VXD_TRY(
-        vxd_volume_begin_check(request, sizeof(struct extract_job), input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct extract_job), input->name, err));
     args = &((struct extract_job *)request->state)->args;
     VXD_TRY(vxd_volume_check_number(input->min_weight, "min_weight", 0, MAX_WEIGHT, err));
     if (protobuf_c_enum_descriptor_get_value(&voxeld__v1__volume_format__descriptor,
@@ -108,18 +107,22 @@ static enum vxd_status reserve(struct vxd_request *request, struct vxd_queue *qu
     size_t n_labels = job->base.volume->spec.has_labels ? job->n.n_vertices : 0;
     enum vxd_status status;
 
-    VXD_TRY(vxd_volume_reserve(request, queue, VXD_FLOAT32, job->n.n_vertices, 3,
-                               &reply->vertices, &job->vertices, err));
-    VXD_TRY(vxd_volume_reserve(request, queue, VXD_FLOAT32, job->n.n_vertices, 3,
-                               &reply->normals, &job->normals, err));
-    VXD_TRY(vxd_volume_reserve(request, queue, VXD_UINT8, n_colours, 3, &reply->colours,
-                               &job->colours, err));
-    VXD_TRY(vxd_volume_reserve(request, queue, VXD_UINT8, n_labels, 0, &reply->labels,
-                               &job->labels, err));
-    VXD_TRY(vxd_volume_reserve(request, queue, VXD_INT32, job->n.n_triangles, 3,
-                               &reply->triangles, &job->triangles, err));
-    VXD_TRY(vxd_volume_reserve(request, queue, VXD_INT32, job->n.n_blocks, 4,
-                               &reply->blocks, &job->blocks, err));
+    VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_FLOAT32,
+                                      job->n.n_vertices, 3, &reply->vertices,
+                                      &job->vertices, err));
+    VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_FLOAT32,
+                                      job->n.n_vertices, 3, &reply->normals,
+                                      &job->normals, err));
+    VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_UINT8,
+                                      n_colours, 3, &reply->colours, &job->colours, err));
+    VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_UINT8,
+                                      n_labels, 0, &reply->labels, &job->labels, err));
+    VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_INT32,
+                                      job->n.n_triangles, 3, &reply->triangles,
+                                      &job->triangles, err));
+    VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_INT32,
+                                      job->n.n_blocks, 4, &reply->blocks, &job->blocks,
+                                      err));
     *out = (struct vxd_surface_outputs){.vertices = job->vertices->device,
                                         .normals = job->normals->device,
                                         .colours = job->colours->device,
@@ -203,7 +206,7 @@ enum vxd_status vxd_volume_extract_submit(struct vxd_request *request,
     VXD_TRY(check_size(job, input->format == VOXELD__V1__VOLUME_FORMAT__VOLUME_PLY, err));
     VXD_TRY(reserve(request, queue, &out, err));
     VXD_TRY(vxd_surface_write(queue, job->surface, &out, err));
-    VXD_TRY(vxd_volume_fetch(request, queue, err));
+    VXD_TRY(vxd_columns_fetch(&job->base.columns, queue, err));
     if (input->format == VOXELD__V1__VOLUME_FORMAT__VOLUME_PLY) {
         const struct vxd_volume_mesh mesh = {.n_vertices = job->n.n_vertices,
                                              .n_triangles = job->n.n_triangles,
@@ -254,12 +257,12 @@ enum vxd_status vxd_volume_extract_finish(struct vxd_request *request,
         show_ply(job);
         return VXD_OK;
     }
-    vxd_volume_show(reply->vertices, job->vertices);
-    vxd_volume_show(reply->normals, job->normals);
-    vxd_volume_show(reply->colours, job->colours);
-    vxd_volume_show(reply->labels, job->labels);
-    vxd_volume_show(reply->triangles, job->triangles);
-    vxd_volume_show(reply->blocks, job->blocks);
+    vxd_column_show(reply->vertices, job->vertices);
+    vxd_column_show(reply->normals, job->normals);
+    vxd_column_show(reply->colours, job->colours);
+    vxd_column_show(reply->labels, job->labels);
+    vxd_column_show(reply->triangles, job->triangles);
+    vxd_column_show(reply->blocks, job->blocks);
     return VXD_OK;
 }
 

@@ -70,7 +70,7 @@ enum vxd_status vxd_volume_import_scene_check(struct vxd_request *request,
     struct import_job *job;
     enum vxd_status status;
 
-    VXD_TRY(vxd_volume_begin_check(request, sizeof *job, input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     if (!vxd_is_name(input->scene)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "scene",

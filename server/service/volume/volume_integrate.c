@@ -46,7 +46,7 @@ enum vxd_status vxd_volume_integrate_check(struct vxd_request *request,
     struct vxd_volume_frame *frame;
     enum vxd_status status;
 
-    VXD_TRY(vxd_volume_begin_check(request, sizeof *job, input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     frame = &job->frame;
     VXD_TRY(vxd_volume_check_number(input->depth_scale, "depth_scale", 0, 1e6, err));

@@ -79,7 +79,7 @@ enum vxd_status vxd_volume_clear_check(struct vxd_request *request, struct vxd_e
     struct clear_job *job;
     enum vxd_status status;
 
-    VXD_TRY(vxd_volume_begin_check(request, sizeof *job, input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     wished =
         (struct wished_region){input->box, input->centre, input->radius_m, input->all};
@@ -137,7 +137,7 @@ enum vxd_status vxd_volume_decay_check(struct vxd_request *request, struct vxd_e
     struct clear_job *job;
     enum vxd_status status;
 
-    VXD_TRY(vxd_volume_begin_check(request, sizeof *job, input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     VXD_TRY(vxd_volume_check_number(input->factor, "factor", 0, 1, err));
     VXD_TRY(
@@ -202,12 +202,16 @@ enum vxd_status vxd_volume_copy_check(struct vxd_request *request, struct vxd_er
 {
     const Voxeld__V1__VolumeCopyRequest *input =
         (const Voxeld__V1__VolumeCopyRequest *)request->input;
-    const struct vxd_volume_durability durability = {input->durable, input->fsync,
-                                                     input->journal_max_bytes};
+    const struct vxd_noun_durability durability = {
+        .one = "volume",
+        .durable = input->durable,
+        .fsync = (int)input->fsync,
+        .fsyncs = &voxeld__v1__volume_fsync__descriptor,
+        .journal_max_bytes = input->journal_max_bytes};
     struct copy_job *job;
     enum vxd_status status;
 
-    VXD_TRY(vxd_volume_begin_check(request, sizeof *job, input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     if (!vxd_is_name(input->to)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "to",
@@ -218,7 +222,7 @@ enum vxd_status vxd_volume_copy_check(struct vxd_request *request, struct vxd_er
     (void)snprintf(job->terms.owner, sizeof job->terms.owner, "%s",
                    request->principal.name);
     job->terms.ttl_ns = (int64_t)ceil(input->ttl_s * 1e9);
-    VXD_TRY(vxd_volume_read_durability(request, &durability, &job->terms, err));
+    VXD_TRY(vxd_noun_read_durability(request, &durability, &job->terms, err));
 out:
     return status;
 }

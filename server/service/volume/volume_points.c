@@ -193,7 +193,7 @@ enum vxd_status vxd_volume_integrate_points_check(struct vxd_request *request,
     struct vxd_volume_scan *scan;
     enum vxd_status status;
 
-    VXD_TRY(vxd_volume_begin_check(request, sizeof *job, input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     scan = &job->scan;
     scan->time_column = scan->normal_column = scan->label_column = -1;
@@ -388,7 +388,7 @@ void vxd_volume_integrate_points_release(struct vxd_request *request,
 {
     struct points_job *job = request->state;
 
-    vxd_estimate_release(request, queue, &job->estimate);
+    vxd_estimate_release(queue, &job->estimate);
     vxd_clouds_free(&job->clouds, queue);
     vxd_host_free(vxd_queue_context(queue), &job->host_features);
     vxd_host_free(vxd_queue_context(queue), &job->host_positions);

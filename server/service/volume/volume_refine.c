@@ -145,12 +145,16 @@ enum vxd_status vxd_volume_refine_check(struct vxd_request *request, struct vxd_
 {
     const Voxeld__V1__VolumeRefineRequest *input =
         (const Voxeld__V1__VolumeRefineRequest *)request->input;
-    const struct vxd_volume_durability durability = {input->durable, input->fsync,
-                                                     input->journal_max_bytes};
+    const struct vxd_noun_durability durability = {
+        .one = "volume",
+        .durable = input->durable,
+        .fsync = (int)input->fsync,
+        .fsyncs = &voxeld__v1__volume_fsync__descriptor,
+        .journal_max_bytes = input->journal_max_bytes};
     struct refine_job *job;
     enum vxd_status status;
 
-    VXD_TRY(vxd_volume_begin_check(request, sizeof *job, input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     if (input->into[0] != '\0' && !vxd_is_name(input->into)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "into",
@@ -163,7 +167,7 @@ enum vxd_status vxd_volume_refine_check(struct vxd_request *request, struct vxd_
     (void)snprintf(job->terms.name, sizeof job->terms.name, "%s", input->into);
     (void)snprintf(job->terms.owner, sizeof job->terms.owner, "%s",
                    request->principal.name);
-    VXD_TRY(vxd_volume_read_durability(request, &durability, &job->terms, err));
+    VXD_TRY(vxd_noun_read_durability(request, &durability, &job->terms, err));
     VXD_TRY(read_options(input, &job->options, err));
     VXD_TRY(read_keyframes(request, input, err));
 out:
@@ -458,7 +462,7 @@ void vxd_volume_refine_release(struct vxd_request *request, struct vxd_queue *qu
 enum vxd_status vxd_volume_refine_status_check(struct vxd_request *request,
                                                struct vxd_err *err)
 {
-    return vxd_volume_begin_check(
+    return vxd_noun_begin_check(
         request, sizeof(struct vxd_volume_job),
         ((const Voxeld__V1__VolumeRefineStatusRequest *)request->input)->name, err);
 }
@@ -503,7 +507,7 @@ out:
 enum vxd_status vxd_volume_refine_cancel_check(struct vxd_request *request,
                                                struct vxd_err *err)
 {
-    return vxd_volume_begin_check(
+    return vxd_noun_begin_check(
         request, sizeof(struct vxd_volume_job),
         ((const Voxeld__V1__VolumeRefineCancelRequest *)request->input)->name, err);
 }

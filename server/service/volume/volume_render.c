@@ -46,11 +46,11 @@ struct render_job {
     struct vxd_render_plan *plan;
     double low[3]; /* the box of the volume's blocks, likewise */
     double high[3];
-    struct vxd_volume_output *depth;
-    struct vxd_volume_output *places;
-    struct vxd_volume_output *normals;
-    struct vxd_volume_output *colours;
-    struct vxd_volume_output *labels;
+    struct vxd_column *depth;
+    struct vxd_column *places;
+    struct vxd_column *normals;
+    struct vxd_column *colours;
+    struct vxd_column *labels;
     struct vxd_png_writer *png;
     uint8_t *pixels;  /* of a band of a PNG, of the picture for JPEG; malloc'ed */
     uint32_t n_drawn; /* rows */
@@ -187,7 +187,7 @@ enum vxd_status vxd_volume_render_check(struct vxd_request *request, struct vxd_
     uint64_t n_pixels;
     enum vxd_status status;
 
-    VXD_TRY(vxd_volume_begin_check(request, sizeof *job, input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     VXD_TRY(check_choices(input, err));
     VXD_TRY(check_numbers(input, err));
@@ -369,30 +369,31 @@ static enum vxd_status reserve(struct vxd_request *request, struct vxd_queue *qu
     Voxeld__V1__Tensor *unused;
     enum vxd_status status;
 
-    VXD_TRY(
-        vxd_volume_reserve(request, queue, VXD_FLOAT32, n, 0, &unused, &job->depth, err));
+    VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_FLOAT32, n,
+                                      0, &unused, &job->depth, err));
     args->depth = job->depth->device;
     if (is_depth(request)) {
         return VXD_OK;
     }
-    VXD_TRY(vxd_volume_reserve(request, queue, VXD_FLOAT32, n, 3, &unused, &job->normals,
-                               err));
+    VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_FLOAT32, n,
+                                      3, &unused, &job->normals, err));
     args->normal = job->normals->device;
     switch (input->show) {
     case VOXELD__V1__VOLUME_SHOW__VOLUME_SHOW_HEIGHT:
-        VXD_TRY(vxd_volume_reserve(request, queue, VXD_FLOAT32, n, 3, &unused,
-                                   &job->places, err));
+        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_FLOAT32,
+                                          n, 3, &unused, &job->places, err));
         args->vertex = job->places->device;
         break;
     case VOXELD__V1__VOLUME_SHOW__VOLUME_SHOW_LABEL:
-        VXD_TRY(vxd_volume_reserve(request, queue, VXD_UINT8, n, 0, &unused, &job->labels,
-                                   err));
+        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_UINT8,
+                                          n, 0, &unused, &job->labels, err));
         args->label = job->labels->device;
         break;
     case VOXELD__V1__VOLUME_SHOW__VOLUME_SHOW_COLOUR:
         if (job->base.volume->spec.has_colour) {
-            VXD_TRY(vxd_volume_reserve(request, queue, VXD_UINT8, n, 3, &unused,
-                                       &job->colours, err));
+            VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue,
+                                              VXD_UINT8, n, 3, &unused, &job->colours,
+                                              err));
             args->colour = job->colours->device;
         }
         break;
@@ -481,7 +482,7 @@ static enum vxd_status end_file(struct vxd_request *request, struct vxd_err *err
                : vxd_png_take_file(job->png, &job->file, &job->n_file, err);
 }
 
-static const void *bytes_of(const struct vxd_volume_output *output)
+static const void *bytes_of(const struct vxd_column *output)
 {
     return output != NULL ? output->bytes : NULL;
 }

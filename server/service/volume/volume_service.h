@@ -11,13 +11,14 @@
 #include "client/files/image/files_image.h"
 #include "gpu/volume/scan/volume_scan.h"
 #include "server/registry/volumes/volumes.h"
+#include "server/service/columns/columns.h"
+#include "server/service/noun/noun.h"
 #include "server/request/request.h"
 #include "voxeld/v1/refine.pb-c.h"
 #include "server/service/clouds/clouds.h"
 #include "voxeld/v1/volume.pb-c.h"
 
 enum {
-    VXD_VOLUME_MAX_OUTPUTS = 8,
     VXD_VOLUME_MAX_PIXELS = 1 << 22 /* of an image or picture; a frame's stage is short */
 };
 
@@ -25,15 +26,6 @@ enum {
 
 /* What 2 GiB leave for the arrays beside all other fields. */
 #define VXD_VOLUME_REPLY_BYTES ((size_t)INT32_MAX - ((size_t)1 << 20))
-
-/* An array that the engine fills and the reply shows. */
-struct vxd_volume_output {
-    size_t n_bytes;
-    void *device;
-    struct vxd_buffer device_buffer;
-    struct vxd_buffer host_buffer; /* CUDA: where the copy lands */
-    const void *bytes;             /* readable once the queue has run */
-};
 
 /* The commit of a request on a durable volume. Zero-initialised it is none. */
 struct vxd_volume_commit {
@@ -49,54 +41,16 @@ struct vxd_volume_job {
     struct vxd_named_volume *made;   /* a new one, not findable yet; held */
     struct vxd_volume_commit commit;
     int32_t *forgotten; /* keys of blocks that made room; freed by release */
-    struct vxd_volume_output outputs[VXD_VOLUME_MAX_OUTPUTS];
-    size_t n_outputs;
+    struct vxd_columns columns;
 };
 
 /* --- volume_job.c: memory of a request ---------------------------------------------- */
-
-/* Checks the name and makes request->state a job of n_bytes, whose first member is a
- * struct vxd_volume_job.
- * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
-enum vxd_status vxd_volume_begin_check(struct vxd_request *request, size_t n_bytes,
-                                       const char *name, struct vxd_err *err);
 
 /* Finds the volume and holds it: job->volume. Where it is durable, what the request changes until
  * the end of finish is journalled (volume_commit.c), whatever the method.
  * errors  NOT_FOUND; UNAVAILABLE  of a durable volume */
 enum vxd_status vxd_volume_open(struct vxd_request *request, const char *name,
                                 struct vxd_err *err);
-
-/* Reserves memory for an output, on device and host, and makes the tensor of n rows that will show
- * it. columns 0 = one extent only.
- * errors  RESOURCE_EXHAUSTED */
-enum vxd_status vxd_volume_reserve(struct vxd_request *request, struct vxd_queue *queue,
-                                   enum vxd_dtype dtype, size_t n, size_t columns,
-                                   Voxeld__V1__Tensor **tensor,
-                                   struct vxd_volume_output **out, struct vxd_err *err);
-
-/* Queues the copies of all outputs to the host; fails only with the device. */
-enum vxd_status vxd_volume_fetch(struct vxd_request *request, struct vxd_queue *queue,
-                                 struct vxd_err *err);
-
-/* Makes a tensor show an output that is fetched; nothing where there is none. */
-void vxd_volume_show(Voxeld__V1__Tensor *tensor, const struct vxd_volume_output *output);
-
-/* --- volume_admin.c ---------------------------------------------------------------------- */
-
-/* What a request wishes of a volume that is to be made. */
-struct vxd_volume_durability {
-    bool durable;
-    Voxeld__V1__VolumeFsync fsync;
-    uint64_t journal_max_bytes;
-};
-
-/* Fills in the terms, whose ttl is set.
- * errors  INVALID_ARGUMENT; FAILED_PRECONDITION  nothing is durable on this server */
-enum vxd_status vxd_volume_read_durability(const struct vxd_request *request,
-                                           const struct vxd_volume_durability *wished,
-                                           struct vxd_named_terms *terms,
-                                           struct vxd_err *err);
 
 /* --- volume_commit.c: durable volumes -------------------------------------------------- */
 

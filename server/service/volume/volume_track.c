@@ -33,9 +33,9 @@ struct track_job {
     struct vxd_buffer device_depth;
     struct vxd_buffer device_colour;
     struct vxd_volume_activation activation;
-    struct vxd_volume_output *depth_map;
-    struct vxd_volume_output *normals;
-    struct vxd_volume_output *colours;
+    struct vxd_column *depth_map;
+    struct vxd_column *normals;
+    struct vxd_column *colours;
 };
 
 /* What both requests say about tracking. */
@@ -148,7 +148,7 @@ enum vxd_status vxd_volume_track_check(struct vxd_request *request, struct vxd_e
     const struct track_sent sent = TRACK_SENT(input);
     enum vxd_status status;
 
-    VXD_TRY(vxd_volume_begin_check(request, sizeof(struct track_job), input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct track_job), input->name, err));
     VXD_TRY(read_sent(request, &sent, err));
 out:
     return status;
@@ -163,7 +163,7 @@ enum vxd_status vxd_volume_track_and_integrate_check(struct vxd_request *request
     struct track_job *job;
     enum vxd_status status;
 
-    VXD_TRY(vxd_volume_begin_check(request, sizeof *job, input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     VXD_TRY(vxd_volume_check_number(input->weight, "weight", 0, MAX_WEIGHT, err));
     job->frame.weight = input->weight;
@@ -421,16 +421,16 @@ reserve_maps(struct vxd_request *request, struct vxd_queue *queue,
     enum vxd_status status = VXD_OK;
 
     if (input->predict_depth) {
-        VXD_TRY(vxd_volume_reserve(request, queue, VXD_FLOAT32, n, 0, &reply->depth_map,
-                                   &job->depth_map, err));
+        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_FLOAT32,
+                                          n, 0, &reply->depth_map, &job->depth_map, err));
     }
     if (input->predict_normals) {
-        VXD_TRY(vxd_volume_reserve(request, queue, VXD_FLOAT32, n, 3, &reply->normals,
-                                   &job->normals, err));
+        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_FLOAT32,
+                                          n, 3, &reply->normals, &job->normals, err));
     }
     if (input->predict_colours) {
-        VXD_TRY(vxd_volume_reserve(request, queue, VXD_UINT8, n, 3, &reply->colours,
-                                   &job->colours, err));
+        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_UINT8,
+                                          n, 3, &reply->colours, &job->colours, err));
     }
 out:
     return status;
@@ -441,7 +441,7 @@ static enum vxd_status cast_maps(struct vxd_request *request, struct vxd_queue *
                                  const struct vxd_volume_frame *frame,
                                  struct vxd_err *err)
 {
-    const struct track_job *job = request->state;
+    struct track_job *job = request->state;
     const struct vxd_volume_cast_args args = {
         .camera = frame->camera,
         .T_map_camera = frame->T_map_camera,
@@ -454,7 +454,7 @@ static enum vxd_status cast_maps(struct vxd_request *request, struct vxd_queue *
     enum vxd_status status;
 
     VXD_TRY(vxd_volume_cast(queue, job->base.volume->state.volume, &args, err));
-    VXD_TRY(vxd_volume_fetch(request, queue, err));
+    VXD_TRY(vxd_columns_fetch(&job->base.columns, queue, err));
 out:
     return status;
 }
@@ -507,7 +507,7 @@ enum vxd_status vxd_volume_track_and_integrate_submit(struct vxd_request *reques
     if (job->finding.result.status == VXD_TRACK_OK) {
         VXD_TRY(integrate(request, queue, input, &frame, err));
     }
-    if (job->base.n_outputs > 0) {
+    if (job->base.columns.n > 0) {
         VXD_TRY(cast_maps(request, queue, &frame, err));
     }
     SHOW_RESULT(reply, &job->finding.result);
@@ -531,9 +531,9 @@ enum vxd_status vxd_volume_track_and_integrate_finish(struct vxd_request *reques
     (void)err;
     vxd_volume_get_info(volume->state.volume, &info);
     volume->state.n_images += job->finding.result.status == VXD_TRACK_OK ? 1 : 0;
-    vxd_volume_show(reply->depth_map, job->depth_map);
-    vxd_volume_show(reply->normals, job->normals);
-    vxd_volume_show(reply->colours, job->colours);
+    vxd_column_show(reply->depth_map, job->depth_map);
+    vxd_column_show(reply->normals, job->normals);
+    vxd_column_show(reply->colours, job->colours);
     reply->is_first = job->finding.is_first;
     reply->n_touched = job->activation.n_blocks;
     reply->n_new = job->activation.n_new;

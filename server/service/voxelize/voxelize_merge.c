@@ -83,7 +83,7 @@ enum vxd_status vxd_merge_check(struct vxd_request *request, struct vxd_err *err
         return VXD_RESOURCE_EXHAUSTED;
     }
     VXD_TRY(check_rules(job, err));
-    VXD_TRY(vxd_map_check_name(input->map, "merge.map", err));
+    VXD_TRY(vxd_noun_check_name(input->map, "merge.map", err));
     status = vxd_map_read_terms(request, input->map, input->max_bytes, input->ttl_s,
                                 &merge->terms, err);
     if (status != VXD_OK) {

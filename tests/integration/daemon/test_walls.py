@@ -344,6 +344,22 @@ def test_metrics_count_requests_and_refusals_a_token(daemon: Daemon) -> None:
     assert metric(daemon, 'voxeld_token_requests_total{token="ann"}') == requests + 1
 
 
+def test_what_is_over_a_quota_that_was_lowered_comes_back_at_a_start(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    config = {"auth": {"tokens_file": str(tokens)}}
+    write_tokens(tokens, ["small read,write max_maps=2 max_volumes=2"])
+    with running(tmp_path / "d", config) as daemon:
+        for name in ("a", "b"):
+            Client(daemon, "small").ok("map_create", name=name, durable=True, **MAP)
+            Client(daemon, "small").ok("volume_create", name=name, durable=True, voxelSizeM=0.1)
+    write_tokens(tokens, ["small read,write max_maps=1 max_volumes=1"])
+    with running(tmp_path / "d", config) as daemon:
+        small = Client(daemon, "small")
+        assert [m["name"] for m in small.ok("map_list")["maps"]] == ["a", "b"]
+        assert [v["name"] for v in small.ok("volume_list")["volumes"]] == ["a", "b"]
+        assert small.post("volume_create", name="c", voxelSizeM=0.1)[0] == 429
+
+
 def test_rules_change_with_a_reload_and_a_faulty_file_changes_nothing(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     write_tokens(tokens, ["ann read,write names=ann-"])

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the engine fills and a reply shows: columns of rows, one array each. A query reserves them, queues
+ * the work that fills them, fetches them, and shows them as tensors once the queue has run; they live until
+ * release. */
+#ifndef VXD_SERVER_SERVICE_COLUMNS_COLUMNS_H
+#define VXD_SERVER_SERVICE_COLUMNS_COLUMNS_H
+
+#include "gpu/core/core.h"
+#include "gpu/hash/hash.h"
+#include "server/request/request.h"
+#include "voxeld/v1/common.pb-c.h"
+
+enum {
+    VXD_COLUMNS_MAX = VXD_HASHMAP_MAX_VALUES + 8 /* of one request */
+};
+
+struct vxd_column {
+    size_t n_bytes;
+    void *device;
+    struct vxd_buffer device_buffer;
+    struct vxd_buffer host_buffer; /* CUDA: where the copy lands */
+    const void *bytes;             /* readable once the queue has run what was fetched */
+};
+
+/* Zero-initialised it has none. */
+struct vxd_columns {
+    struct vxd_column columns[VXD_COLUMNS_MAX];
+    size_t n;
+};
+
+/* Reserves memory for a column, on device and host.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_columns_reserve(struct vxd_columns *columns, struct vxd_queue *queue,
+                                    size_t n_rows, size_t row_bytes,
+                                    struct vxd_column **out, struct vxd_err *err);
+
+/* The same, with the tensor of n rows that will show it; n_elements 0: one extent only.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_columns_reserve_shown(struct vxd_request *request,
+                                          struct vxd_columns *columns,
+                                          struct vxd_queue *queue, enum vxd_dtype dtype,
+                                          size_t n_rows, size_t n_elements,
+                                          Voxeld__V1__Tensor **tensor,
+                                          struct vxd_column **out, struct vxd_err *err);
+
+/* Queues the copies of all columns to the host; fails only with the device. */
+enum vxd_status vxd_columns_fetch(struct vxd_columns *columns, struct vxd_queue *queue,
+                                  struct vxd_err *err);
+
+/* Frees all columns; nothing where there are none. */
+void vxd_columns_free(struct vxd_columns *columns, struct vxd_queue *queue);
+
+/* Makes a tensor of n rows in the request's memory, without bytes; n_elements 0: one extent only.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_column_new_tensor(struct vxd_request *request, enum vxd_dtype dtype,
+                                      size_t n_rows, size_t n_elements,
+                                      Voxeld__V1__Tensor **out, struct vxd_err *err);
+
+/* Makes a tensor show a column that is fetched; nothing where one of them is NULL. */
+void vxd_column_show(Voxeld__V1__Tensor *tensor, const struct vxd_column *column);
+
+/* Counts the ones in a mask of n bytes. */
+size_t vxd_column_count(const struct vxd_column *mask, size_t n);
+
+#endif

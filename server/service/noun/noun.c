@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+/* List, get and drop of every noun. */
+#include "server/service/noun/noun.h"
+
+#include "server/service/service.h"
+
+struct job {
+    struct vxd_named *named; /* held */
+    struct vxd_named_commit commit;
+    struct vxd_decoder
+        *arena; /* of a list: not the request's, whose budget depends on its size */
+};
+
+static const struct vxd_noun_service *service_of(const struct vxd_request *request)
+{
+    return request->method->noun;
+}
+
+static struct vxd_names *names_of(const struct vxd_request *request)
+{
+    return service_of(request)->names(request->server);
+}
+
+/* --- fields of messages ----------------------------------------------------------------------------- */
+
+static size_t offset_of(const ProtobufCMessageDescriptor *descriptor, const char *field)
+{
+    return protobuf_c_message_descriptor_get_field_by_name(descriptor, field)->offset;
+}
+
+static void *field_of(ProtobufCMessage *message, const char *field)
+{
+    return (char *)message + offset_of(message->descriptor, field);
+}
+
+static const char *name_of(const struct vxd_request *request)
+{
+    const ProtobufCMessage *input = request->input;
+    const void *field = (const char *)input + offset_of(input->descriptor, "name");
+
+    return *(char *const *)field;
+}
+
+static bool missing_is_ok(const struct vxd_request *request)
+{
+    const ProtobufCMessage *input = request->input;
+    const void *field = (const char *)input + offset_of(input->descriptor, "missing_ok");
+
+    return *(const protobuf_c_boolean *)field != 0;
+}
+
+/* A list that also has what all things take. */
+static void set_number(ProtobufCMessage *message, const char *field, uint64_t value)
+{
+    const ProtobufCFieldDescriptor *found =
+        protobuf_c_message_descriptor_get_field_by_name(message->descriptor, field);
+
+    if (found != NULL) {
+        *(uint64_t *)field_of(message, field) = value;
+    }
+}
+
+/* --- check ------------------------------------------------------------------------------------------ */
+
+enum vxd_status vxd_noun_named_check(struct vxd_request *request, struct vxd_err *err)
+{
+    return vxd_noun_begin_check(request, sizeof(struct job), name_of(request), err);
+}
+
+enum vxd_status vxd_noun_list_check(struct vxd_request *request, struct vxd_err *err)
+{
+    request->state = vxd_message_array(request->decoder, 1, sizeof(struct job), err);
+    return request->state != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
+}
+
+bool vxd_noun_changes(const struct vxd_request *request)
+{
+    (void)request;
+    return true;
+}
+
+enum vxd_status vxd_noun_done(struct vxd_request *request, struct vxd_queue *queue,
+                              struct vxd_err *err)
+{
+    (void)request;
+    (void)queue;
+    (void)err;
+    return VXD_OK;
+}
+
+/* --- drop ------------------------------------------------------------------------------------------- */
+
+/* Whether a thing may be dropped: one that cannot be brought back from the disk may. */
+static enum vxd_status check_droppable(struct vxd_named *named, struct vxd_err *err)
+{
+    enum vxd_status status = vxd_named_check_visible(named, err);
+    bool is_lost = status == VXD_UNAVAILABLE && !named->durable.is_leaving &&
+                   named->durable.n_waiting == 0;
+
+    return status == VXD_OK || is_lost ? vxd_named_check_journal(named, 0, err) : status;
+}
+
+enum vxd_status vxd_noun_drop_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                     struct vxd_err *err)
+{
+    struct job *job = request->state;
+    ProtobufCMessage *reply =
+        vxd_message_new(request->decoder, request->method->output, err);
+    struct vxd_named *named = vxd_names_find(names_of(request), name_of(request));
+    enum vxd_status status = VXD_OK;
+
+    (void)queue;
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    request->output = reply;
+    if (named == NULL) {
+        return missing_is_ok(request)
+                   ? VXD_OK
+                   : service_of(request)->missing(request, "name", name_of(request), err);
+    }
+    job->named = named;
+    vxd_named_hold(named);
+    VXD_TRY(check_droppable(named, err));
+    *(protobuf_c_boolean *)field_of(reply, "existed") = true;
+out:
+    return status;
+}
+
+enum vxd_status vxd_noun_drop_finish(struct vxd_request *request, struct vxd_queue *queue,
+                                     struct vxd_err *err)
+{
+    struct job *job = request->state;
+
+    (void)err;
+    if (job->named != NULL && job->named->durable.journal_id != 0) {
+        vxd_named_conclude(request, &job->commit, names_of(request), job->named,
+                           VXD_NAMED_DROPPED);
+    } else if (job->named != NULL) {
+        vxd_named_remove(job->named, queue);
+    }
+    return VXD_OK;
+}
+
+/* --- list and get ----------------------------------------------------------------------------------- */
+
+enum vxd_status vxd_noun_list_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                     struct vxd_err *err)
+{
+    const struct vxd_noun_service *service = service_of(request);
+    const struct vxd_names *names = names_of(request);
+    struct job *job = request->state;
+    ProtobufCMessage *reply =
+        vxd_message_new(request->decoder, request->method->output, err);
+    const ProtobufCFieldDescriptor *list;
+    struct vxd_names_usage usage;
+    ProtobufCMessage **infos;
+    size_t n = 0;
+    enum vxd_status status;
+
+    (void)queue;
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    vxd_names_get_usage(names, &usage);
+    VXD_TRY(vxd_decoder_create((usage.n + 1) * service->max_info_bytes, NULL, &job->arena,
+                               err));
+    infos = vxd_message_pointers(job->arena, usage.n, err);
+    if (infos == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (struct vxd_named *at = vxd_names_next(names, NULL); at != NULL;
+         at = vxd_names_next(names, at)) {
+        struct vxd_err why;
+
+        /* This brings it back where that is possible. */
+        (void)vxd_named_check_visible(at, &why);
+        VXD_TRY(service->new_info(request, job->arena, at, &infos[n], err));
+        n++;
+    }
+    list = protobuf_c_message_descriptor_get_field_by_name(reply->descriptor,
+                                                           service->list_field);
+    *(ProtobufCMessage ***)((void *)((char *)reply + list->offset)) = infos;
+    *(size_t *)((void *)((char *)reply + list->quantifier_offset)) = n;
+    set_number(reply, "n_bytes", usage.n_bytes);
+    set_number(reply, "limit_bytes", usage.limit_bytes);
+    request->output = reply;
+out:
+    return status;
+}
+
+enum vxd_status vxd_noun_get_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err)
+{
+    const struct vxd_noun_service *service = service_of(request);
+    /* This is no use of the thing. */
+    struct vxd_named *named = vxd_names_peek(names_of(request), name_of(request));
+    struct job *job = request->state;
+    ProtobufCMessage *reply =
+        vxd_message_new(request->decoder, request->method->output, err);
+    ProtobufCMessage *info = NULL;
+    enum vxd_status status = VXD_OK;
+
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    if (named == NULL) {
+        return service->missing(request, "name", name_of(request), err);
+    }
+    if (named->durable.journal_id != 0) {
+        job->named = named;
+        vxd_named_hold(named);
+        VXD_TRY(vxd_named_check_visible(named, err));
+    }
+    VXD_TRY(service->new_info(request, request->decoder, named, &info, err));
+    if (service->add_details != NULL) {
+        VXD_TRY(service->add_details(queue, named, info, err));
+    }
+    *(ProtobufCMessage **)field_of(reply, service->info_field) = info;
+    request->output = reply;
+out:
+    return status;
+}
+
+enum vxd_status vxd_noun_read_finish(struct vxd_request *request, struct vxd_queue *queue,
+                                     struct vxd_err *err)
+{
+    struct job *job = request->state;
+
+    (void)queue;
+    (void)err;
+    if (job->named != NULL || job->arena != NULL) {
+        vxd_named_conclude(request, &job->commit, names_of(request), job->named,
+                           VXD_NAMED_READ);
+    }
+    return VXD_OK;
+}
+
+void vxd_noun_release(struct vxd_request *request, struct vxd_queue *queue)
+{
+    struct job *job = request->state;
+
+    vxd_decoder_destroy(job->arena);
+    job->arena = NULL;
+    if (job->named != NULL) {
+        vxd_named_drop(job->named, queue);
+        job->named = NULL;
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the methods on named things as wholes share (server/registry/named): list, get and drop are the
+ * same functions for every noun, which finds itself by `noun` of the method's row; create has helpers.
+ * Fields of messages are found by their names, which are the same for all nouns: `name` and `missing_ok`
+ * of requests, `existed` of replies. */
+#ifndef VXD_SERVER_SERVICE_NOUN_NOUN_H
+#define VXD_SERVER_SERVICE_NOUN_NOUN_H
+
+#include "server/registry/named/named.h"
+#include "server/request/request.h"
+#include "server/service/existing/existing.h"
+
+/* What a noun's rows in the method table point to. */
+struct vxd_noun_service {
+    struct vxd_names *(*names)(const struct vxd_server *server);
+    size_t max_info_bytes; /* of one info message with all that it may have */
+    /* The reply's fields: the list of infos, and the one info. */
+    const char *list_field;
+    const char *info_field;
+    /* Makes the info of a thing.
+     * errors  RESOURCE_EXHAUSTED */
+    enum vxd_status (*new_info)(struct vxd_request *request, struct vxd_decoder *arena,
+                                const struct vxd_named *named, ProtobufCMessage **out,
+                                struct vxd_err *err);
+    /* Adds what get alone says. NULL: nothing. */
+    enum vxd_status (*add_details)(struct vxd_queue *queue, const struct vxd_named *named,
+                                   ProtobufCMessage *info, struct vxd_err *err);
+    /* Fails with NOT_FOUND, and says what there is. */
+    enum vxd_status (*missing)(struct vxd_request *request, const char *field,
+                               const char *name, struct vxd_err *err);
+};
+
+/* --- rows of the method table --------------------------------------------------------------------- */
+
+enum vxd_status vxd_noun_named_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_noun_list_check(struct vxd_request *request, struct vxd_err *err);
+
+enum vxd_status vxd_noun_drop_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                     struct vxd_err *err);
+enum vxd_status vxd_noun_drop_finish(struct vxd_request *request, struct vxd_queue *queue,
+                                     struct vxd_err *err);
+enum vxd_status vxd_noun_list_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                     struct vxd_err *err);
+enum vxd_status vxd_noun_get_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err);
+/* Of list and get: what was read has to be on the disk before it is answered. */
+enum vxd_status vxd_noun_read_finish(struct vxd_request *request, struct vxd_queue *queue,
+                                     struct vxd_err *err);
+void vxd_noun_release(struct vxd_request *request, struct vxd_queue *queue);
+
+/* For methods that always change something. */
+bool vxd_noun_changes(const struct vxd_request *request);
+
+/* Finish of methods whose reply submit has made. */
+enum vxd_status vxd_noun_done(struct vxd_request *request, struct vxd_queue *queue,
+                              struct vxd_err *err);
+
+/* --- create and all others ------------------------------------------------------------------------- */
+
+/* errors  INVALID_ARGUMENT  names the field */
+enum vxd_status vxd_noun_check_name(const char *name, const char *field,
+                                    struct vxd_err *err);
+
+/* Checks the name and makes request->state, n_bytes zeroed.
+ * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_noun_begin_check(struct vxd_request *request, size_t n_bytes,
+                                     const char *name, struct vxd_err *err);
+
+/* What a request wishes of a thing that is to be made. */
+struct vxd_noun_durability {
+    const char *one; /* "map" */
+    bool durable;
+    int fsync;
+    const ProtobufCEnumDescriptor *fsyncs; /* the values that there are */
+    uint64_t journal_max_bytes;
+};
+
+/* Fills in the terms, whose ttl is set.
+ * errors  INVALID_ARGUMENT; FAILED_PRECONDITION  nothing is durable on this server */
+enum vxd_status vxd_noun_read_durability(const struct vxd_request *request,
+                                         const struct vxd_noun_durability *wished,
+                                         struct vxd_named_terms *terms,
+                                         struct vxd_err *err);
+
+/* Notes the terms in which a thing that exists differs from what is wished. */
+void vxd_noun_compare_terms(const struct vxd_named_terms *has,
+                            const struct vxd_named_terms *wished,
+                            struct vxd_differing *differing);
+
+#endif
