@@ -484,3 +484,13 @@ def image_of(self: Any, name: str = "depth") -> Array:
     """Returns an array of the picture as height x width (x 3)."""
     array = getattr(self, name)
     return array.reshape((self.height, self.width, *array.shape[1:]))
+
+
+def png_of_image(self: Any) -> bytes | None:
+    """The picture's file, for a notebook, if it is a PNG."""
+    return bytes(self.image) if self.image.startswith(b"\x89PNG") else None
+
+
+def jpeg_of_image(self: Any) -> bytes | None:
+    """The picture's file, for a notebook, if it is a JPEG."""
+    return bytes(self.image) if self.image.startswith(b"\xff\xd8") else None
