@@ -106,8 +106,8 @@ class MessageReader:
             f"{head}#ifndef {guard}\n#define {guard}\n\n"
             '#include "client/voxelctl/messages/messages.h"\n'
             f'#include "voxeld/v1/{file}.pb-c.h"\n\n'
-            "/* Fill the record, which is zeroed and borrows from the message and the arena. False\n"
-            f" * after a message in *err. */\n{declared}\n\n#endif\n"
+            "/* Fill the record, which is zeroed and borrows from the message and the arena.\n"
+            f" * False after a message in *err. */\n{declared}\n\n#endif\n"
         )
         include = f'#include "{FOLDER}/{self.noun}_messages.h"\n\n'
         return {

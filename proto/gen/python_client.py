@@ -286,11 +286,12 @@ class PythonClient:
         return f"(\n            {inner}\n        )"
 
     def typed_value(self, f: Field, method: Method | None) -> str:
-        columns = "".join(f", {d}" for d in f.shape[1:])
+        sizes = [f"message.{d}" if f.message.has(d) else d for d in f.shape]
+        columns = "".join(f", {d}" for d in sizes[1:])
         terms = self.conditions(f, method)
         if f.option.absent_where:
             terms.append(f'message.HasField("{f.name}")')
-        value = f'reply.array("{f.name}", "{ELEMENTS[f.option.dtype][1]}", n{columns})'
+        value = f'reply.array("{f.name}", "{ELEMENTS[f.option.dtype][1]}", {sizes[0]}{columns})'
         return f"{value} if {' and '.join(terms)} else None" if terms else value
 
     def may_lack(self, f: Field, method: Method | None) -> bool:

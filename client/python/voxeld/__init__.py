@@ -66,6 +66,7 @@ from .generated.scene_records import (
     Version,
     VoxelValues,
 )
+from .generated.field_records import Contacts, DistanceField, Distances
 from .generated.grid_records import Frontiers, Grid
 from .generated.map_records import (
     Entries,
@@ -133,7 +134,6 @@ from .reply import (
     Why,
     WhyAhead,
 )
-from .scene_fields import Contacts, DistanceField, Distances
 from .scene_meshes import MeshImported
 from .scene_differences import Difference
 from .scene_records import (

@@ -7,8 +7,8 @@
 #include "client/voxelctl/messages/messages.h"
 #include "voxeld/v1/scene.pb-c.h"
 
-/* Fill the record, which is zeroed and borrows from the message and the arena. False
- * after a message in *err. */
+/* Fill the record, which is zeroed and borrows from the message and the arena.
+ * False after a message in *err. */
 bool ctl_read_scene_operation(const Voxeld__V1__SceneOperation *in,
                               struct vxd_decoder *arena,
                               struct voxeld_scene_operation *out, struct vxd_err *err);
