@@ -46,6 +46,15 @@ from .errors import (
     Unknown,
 )
 from .fusion import LogOdds
+from .generated.admin_records import (
+    Backup,
+    MethodStatus,
+    SelfTest,
+    ServerInfo,
+    SlowRequest,
+    Status,
+)
+from .generated.backup_records import BackupInfo
 from .generated.grid_records import Frontiers, Grid
 from .generated.map_records import (
     Entries,
@@ -88,6 +97,7 @@ from .generated.volume_records import (
     VolumeTrack,
     VolumeTracked,
 )
+from .generated.why_records import Why, WhyAhead
 from .maps import Map, Merge
 from .refining import Keyframe, Refined, RefinedKeyframe, RefineLoss, RefineStatus
 from .posegraphs import Posegraph, PosegraphEdge, PosegraphNode, PosegraphPrior
@@ -98,20 +108,7 @@ from .generated.network_records import NetworkInfo, NetworkLayer, NetworkOutput,
 from .pictures import Picture
 from .pipeline import Pipeline
 from .repeat import repeat
-from .reply import (
-    Backup,
-    BackupInfo,
-    Item,
-    Merged,
-    MethodStatus,
-    SelfTest,
-    ServerInfo,
-    SlowRequest,
-    Status,
-    Voxels,
-    Why,
-    WhyAhead,
-)
+from .reply import Item, Merged, Voxels
 from .scene_fields import Contacts, DistanceField, Distances
 from .scene_meshes import MeshImported
 from .scene_records import (
