@@ -201,7 +201,8 @@ class CHeader:
             arguments.append(f"const struct {face['request']} *request")
         else:
             arguments.append("const struct voxeld_call *call")
-            arguments += [declaration for declaration, _ in self.client.parameters(method)]
+            fields = self.client.parameter_fields(method, face)
+            arguments += [declaration for _, declaration in fields]
         arguments += [self.client.result_argument(face), "struct voxeld_error *error"]
         text = without_http(method.request.comment) or method.option.summary
         text += "".join(f"\n\n{code}: {what}." for code, what in method.errors)

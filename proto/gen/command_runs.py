@@ -36,6 +36,8 @@ class CommandRuns:
         words = self.face.get("words", {})
         if f.path in words or f.name == "name":
             return f"args->words[{words.get(f.path, 0)}]"
+        if not f.flag:
+            return "false" if f.type == Types.TYPE_BOOL else "0"
         if f.type == Types.TYPE_BOOL:
             return f"ctl_{self.noun}_has(args, {self.line.enumerator(f.flag)})"
         return f"args->{ident(f.flag)}"
@@ -199,6 +201,8 @@ class CommandRuns:
         rows = []
         for command in self.face["commands"]:
             name = ident(command["name"])
+            if "main" in command:
+                continue
             row = f".manual = &ctl_{self.noun}_{name}_manual"
             if command.get("local"):
                 row += f", .local = {self.line.run_name(command)}"
@@ -219,41 +223,56 @@ class CommandRuns:
     {chr(10).join(rows)}
 }};
 
-static int run_sub(const struct sub *sub, struct ctl_globals *globals, int argc, char **argv)
+static int run_parsed(const struct sub *sub, struct ctl_globals *globals,
+ const struct ctl_{self.noun}_args *args)
 {{
-    struct ctl_{self.noun}_args args = {{0}};
     struct voxeld_client *client;
-    int result = CTL_OK;
+    int result = sub->check != NULL ? sub->check(args) : CTL_OK;
 
-    if (!ctl_{self.noun}_parse(globals, sub->manual, argc, argv, &args, &result)) {{
-        return result;
-    }}
-    if (sub->check != NULL) {{
-        result = sub->check(&args);
-    }}
     if (result != CTL_OK) {{
         return result;
     }}
     if (sub->local != NULL) {{
-        return sub->local(globals, &args);
+        return sub->local(globals, args);
     }}
-    client = ctl_connect(globals);
+    client = {self.face.get("connect", "ctl_connect")}(globals);
     if (client == NULL) {{
         return CTL_FAILED;
     }}
-    result = sub->run(client, globals, &args);
+    result = sub->run(client, globals, args);
     voxeld_close(client);
+    return result;
+}}
+
+static int run_sub(const struct sub *sub, struct ctl_globals *globals, int argc, char **argv)
+{{
+    struct ctl_{self.noun}_args args = {{0}};
+    int result = CTL_OK;
+
+    if (ctl_{self.noun}_parse(globals, sub->manual, argc, argv, &args, &result)) {{
+        result = run_parsed(sub, globals, &args);
+    }}
+    {"free(args.steps.steps);" if self.line.has_ordered else ""}
     return result;
 }}
 """
 
     def emit_noun(self) -> str:
         word = self.line.word
-        first = self.face["commands"].index(self.line.subcommands[0])
-        n = len(self.line.subcommands)
+        mains = [c for c in self.line.subcommands if "main" in c]
+        ours = [c for c in self.line.subcommands if "main" not in c]
+        first = [c for c in self.face["commands"] if "main" not in c].index(ours[0])
+        n, n_all = len(ours), len(ours) + len(mains)
+        others = ", ".join(f'[{n + i}] = "{c["name"]}"' for i, c in enumerate(mains))
+        others = f" = {{{others}}}" if others else ""
+        calls = "".join(
+            f'if (strcmp(argv[1], "{c["name"]}") == 0) {{\n'
+            f"return {c['main']}(globals, argc - 1, argv + 1);\n}}\n"
+            for c in mains
+        )
         return f"""static int run(struct ctl_globals *globals, int argc, char **argv)
 {{
-    const char *names[{n}];
+    const char *names[{n_all}]{others};
 
     if (argc < 2) {{
         return ctl_usage("{word}", "no subcommand");
@@ -262,7 +281,7 @@ static int run_sub(const struct sub *sub, struct ctl_globals *globals, int argc,
         (void)fputs(ctl_{self.noun}_help, stdout);
         return ctl_flush();
     }}
-    for (size_t i = 0; i < {n}; i++) {{
+    {calls}for (size_t i = 0; i < {n}; i++) {{
         const struct sub *sub = &subs[{first} + i];
 
         names[i] = strchr(sub->manual->command.name, ' ') + 1;
@@ -270,7 +289,7 @@ static int run_sub(const struct sub *sub, struct ctl_globals *globals, int argc,
             return run_sub(sub, globals, argc - 1, argv + 1);
         }}
     }}
-    return ctl_no_subcommand("{word}", argv[1], names, {n});
+    return ctl_no_subcommand("{word}", argv[1], names, {n_all});
 }}
 
 const struct ctl_command ctl_{word} = {{
@@ -309,10 +328,15 @@ const struct ctl_command ctl_{name} = {{
         what = f"Runs voxelctl {what}."
         head = HEAD.format(sources=self.line.sources, what=what)
         body = "\n".join(parts)
-        for name, uses in (("string.h", "strcmp("), ("inttypes.h", "PRI")):
+        for name, uses in (
+            ("inttypes.h", "PRI"),
+            ("stdlib.h", "free(args"),
+            ("string.h", "strcmp("),
+        ):
             if uses in body:
                 head += f"#include <{name}>\n"
         head += f'\n#include "{HEADER}"\n'
+        head += "".join(f'#include "{name}"\n' for name in self.face.get("main_headers", []))
         head += f'#include "client/voxelctl/generated/{self.noun}_args.h"\n\n'
         return formatted(head + body)
 

@@ -135,7 +135,7 @@ class Enum:
         return f"Voxeld__V1__{self.name.replace('.', '__')}"
 
     def c_value(self, name: str) -> str:
-        return f"VOXELD__V1__{snake(self.name).upper()}__{name}"
+        return f"VOXELD__V1__{snake(self.name).upper().replace('.', '__')}__{name}"
 
 
 @dataclass

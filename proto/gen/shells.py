@@ -5,6 +5,7 @@ short helps and choices are the faces'."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +52,12 @@ class Commands:
             self.helps[parent, name] = command["summary"]
             for option in line.command_options[name]:
                 help = command.get("help", {}).get(option) or line.helps[name, option]
+                flag = f"--{line.options[option].word}"
                 if help:
-                    self.helps[path, f"--{option}"] = help
+                    self.helps[path, flag] = help
                 words = line.choice_words.get(option)
                 if words:
-                    self.choices[path, f"--{option}"] = words
+                    self.choices[path, flag] = words
 
     @property
     def paths(self) -> list[str]:
@@ -190,7 +192,9 @@ def example_lines(text: str) -> list[str]:
 def paragraph(text: str) -> list[str]:
     """As it is, where its lines begin with blanks: they are columns then."""
     text = text.strip("\n")
-    if text.startswith(" "):
+    if "\n\n" in text:
+        return [line for block in text.split("\n\n") for line in paragraph(block)]
+    if re.search(r"^ ", text, re.MULTILINE):
         return [".PP", ".nf", *(roff(line) for line in text.split("\n")), ".fi"]
     return [".PP", roff(" ".join(text.split()))]
 
@@ -201,6 +205,9 @@ def command_page(line: CommandLine, command: dict[str, Any]) -> list[str]:
     lines = [f".SS {roff(name)}", roff(command["summary"][:1].upper() + command["summary"][1:])]
     lines[-1] += "."
     lines += [".PP", f".B voxelctl {roff(line.full_name(command))}{words} [OPTIONS]"]
+    for more in command.get("usages", []):
+        form = roff(f"voxelctl {line.full_name(command)} {more} [OPTIONS]")
+        lines += [".br", f".B {form}"]
     if "text" in command:
         lines += paragraph(command["text"])
     for option in line.command_options[name]:
@@ -237,6 +244,8 @@ def page(line: CommandLine) -> str:
         ".SH SUBCOMMANDS" if line.has_noun else ".SH COMMANDS",
     ]
     for command in line.face["commands"]:
+        if "main" in command:
+            continue
         lines += command_page(line, command)
     lines += [".SH SEE ALSO", ".BR voxelctl (1)"]
     return "\n".join(lines) + "\n"

@@ -189,6 +189,18 @@ out:
     return vxd_exchange_end(&call, status, error);
 }
 
+static enum vxd_status take_self_test(struct vxd_reply *reply, struct voxeld_self_test *r,
+                                      struct vxd_err *err)
+{
+    const Voxeld__V1__SelfTestResponse *in = reply->response->self_test;
+
+    (void)err;
+    r->n_stages = in->n_stages;
+    r->digest = in->digest;
+    r->elapsed_ms = in->elapsed_ms;
+    return VXD_OK;
+}
+
 enum voxeld_status voxeld_run_self_test(struct voxeld_client *client,
                                         const struct voxeld_call *options,
                                         uint32_t duration_ms, uint32_t n_points,
@@ -197,6 +209,7 @@ enum voxeld_status voxeld_run_self_test(struct voxeld_client *client,
 {
     Voxeld__V1__SelfTestRequest body = VOXELD__V1__SELF_TEST_REQUEST__INIT;
     struct vxd_exchange call;
+    struct voxeld_self_test done = {0};
     enum vxd_status status;
 
     memset(out, 0, sizeof *out);
@@ -207,9 +220,10 @@ enum voxeld_status voxeld_run_self_test(struct voxeld_client *client,
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_SELF_TEST;
     call.request.self_test = &body;
     VXD_TRY(vxd_exchange_send(&call));
-    out->n_stages = call.reply.response->self_test->n_stages;
-    out->digest = call.reply.response->self_test->digest;
-    out->elapsed_ms = call.reply.response->self_test->elapsed_ms;
+    VXD_TRY(take_self_test(&call.reply, &done, &call.err));
+    if (out != NULL) {
+        *out = done;
+    }
 out:
     return vxd_exchange_end(&call, status, error);
 }

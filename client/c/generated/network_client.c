@@ -95,22 +95,6 @@ out:
     return status;
 }
 
-static enum vxd_status read_network_timings(struct vxd_reply *reply,
-                                            const Voxeld__V1__NetworkTimings *in,
-                                            struct voxeld_network_timings *out,
-                                            struct vxd_err *err)
-{
-    (void)reply;
-    (void)err;
-    out->voxelize_ms = in->voxelize_ms;
-    out->sets_ms = in->sets_ms;
-    out->layers_ms = in->layers_ms;
-    out->outputs_ms = in->outputs_ms;
-    out->n_items = in->n_items;
-    out->n_voxels = in->n_voxels;
-    return VXD_OK;
-}
-
 static enum vxd_status read_network_layer(struct vxd_reply *reply,
                                           const Voxeld__V1__NetworkLayer *in,
                                           struct voxeld_network_layer *out,
@@ -178,9 +162,7 @@ static enum vxd_status read_network_info(struct vxd_reply *reply,
     out->normalizes = in->normalizes;
     out->loaded_ns = in->loaded_ns;
     out->n_requests = in->n_requests;
-    if (in->last != NULL) {
-        VXD_TRY(read_network_timings(reply, in->last, &out->last, err));
-    }
+    vxd_reply_timings(in->last, &out->last);
     VXD_TRY(read_network_layer_list(reply, in->layers, in->n_layers, &out->layers, err));
     out->n_layers = in->n_layers;
 out:
@@ -449,6 +431,22 @@ static enum vxd_status read_infer_item_list(struct vxd_reply *reply,
     *out = list;
 out:
     return status;
+}
+
+static enum vxd_status read_network_timings(struct vxd_reply *reply,
+                                            const Voxeld__V1__NetworkTimings *in,
+                                            struct voxeld_network_timings *out,
+                                            struct vxd_err *err)
+{
+    (void)reply;
+    (void)err;
+    out->voxelize_ms = in->voxelize_ms;
+    out->sets_ms = in->sets_ms;
+    out->layers_ms = in->layers_ms;
+    out->outputs_ms = in->outputs_ms;
+    out->n_items = in->n_items;
+    out->n_voxels = in->n_voxels;
+    return VXD_OK;
 }
 
 static enum vxd_status open_infer(struct vxd_exchange *call,

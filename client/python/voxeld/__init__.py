@@ -45,7 +45,6 @@ from .errors import (
     Unimplemented,
     Unknown,
 )
-from .fusion import LogOdds
 from .generated.admin_records import (
     Backup,
     MethodStatus,
@@ -55,6 +54,27 @@ from .generated.admin_records import (
     Status,
 )
 from .generated.backup_records import BackupInfo
+from .generated.scene_records import (
+    Cells,
+    Change,
+    Collected,
+    Diff,
+    Edited,
+    Filter,
+    Integrated,
+    Log,
+    LogOdds,
+    Material,
+    NearestVoxels,
+    Overlap,
+    RayHits,
+    SceneInfo,
+    Snapshot,
+    Undone,
+    Verified,
+    Version,
+    VoxelValues,
+)
 from .generated.grid_records import Frontiers, Grid
 from .generated.map_records import (
     Entries,
@@ -92,6 +112,7 @@ from .generated.volume_records import (
     VolumeDecayed,
     VolumeInfo,
     VolumeIntegrated,
+    VolumeImage,
     VolumePicture,
     VolumeScanned,
     VolumeTrack,
@@ -111,40 +132,20 @@ from .repeat import repeat
 from .reply import Item, Merged, Voxels
 from .scene_fields import Contacts, DistanceField, Distances
 from .scene_meshes import MeshImported
+from .scene_differences import Difference
 from .scene_records import (
     Ball,
     Box,
     Capsule,
-    Cells,
-    Change,
     Copy,
     Dense,
-    Edited,
-    Filter,
     HalfSpace,
     Heightfield,
-    Integrated,
-    Material,
-    NearestVoxels,
     Operation,
-    Overlap,
     PointList,
-    RayHits,
-    SceneInfo,
     VoxelState,
-    VoxelValues,
 )
 from .scenes import Scene
-from .version_records import (
-    Collected,
-    Diff,
-    Difference,
-    Log,
-    Snapshot,
-    Undone,
-    Verified,
-    Version,
-)
 from .watching import Heads, Watched, WatchPoint
 
 __version__ = "0.1.0"
@@ -279,6 +280,7 @@ __all__ = [
     "VolumeDecayed",
     "VolumeInfo",
     "VolumeIntegrated",
+    "VolumeImage",
     "VolumePicture",
     "VolumeScanned",
     "VolumeTrack",

@@ -248,6 +248,12 @@ bool ctl_parse_u64(const char *text, uint64_t *out);
 bool ctl_parse_between(const char *text, double low, double high, double *out);
 /* Parses one edge for all axes, or three, each > 0. */
 bool ctl_parse_size(const char *text, double size_m[3]);
+/* Parses a box of six numbers: its low and its high corner. */
+bool ctl_parse_box(const char *text, struct voxeld_scene_box *out);
+/* Parses one number, or LOW,HIGH. */
+bool ctl_parse_band(const char *text, double out[2]);
+/* Parses a version, which is all digits, or the name of a snapshot. */
+bool ctl_parse_at(const char *text, struct voxeld_scene_at *out);
 /* Parses the low corner and then the high one, or low and high for all axes, each low below its high. */
 bool ctl_parse_corners(const char *text, double out[6]);
 /* Parses WIDTHxHEIGHT, each 1 to `most`. */
@@ -291,6 +297,33 @@ struct ctl_texts {
     size_t n;
 };
 bool ctl_add_text(struct ctl_texts *texts, const char *text, char must_have);
+
+/* Options whose order counts, each with its value; the caller frees `steps`. */
+struct ctl_step {
+    int option;
+    const char *value; /* NULL: it has none */
+};
+struct ctl_steps {
+    struct ctl_step *steps;
+    size_t n;
+};
+/* False without memory. */
+bool ctl_add_step(struct ctl_steps *steps, int option, const char *value);
+
+/* palette.c ---------------------------------------------------------------------------- */
+
+enum {
+    CTL_MAX_PALETTE = 256
+};
+
+/* Materials of a scene, by number. */
+struct ctl_palette {
+    struct voxeld_scene_material materials[CTL_MAX_PALETTE];
+    char names[CTL_MAX_PALETTE][CTL_NAME_BYTES];
+    size_t n;
+};
+/* Adds NAME:RRGGBB, whose name may be empty, or the classes of "semantickitti". */
+bool ctl_add_material(struct ctl_palette *palette, const char *text);
 
 /* json.c ------------------------------------------------------------------------------- */
 
@@ -389,6 +422,9 @@ int ctl_write_file(const char *path, ctl_write_fn *write, void *context);
 const char *ctl_dtype_name(enum voxeld_dtype dtype);
 /* The type whose name the n characters are; false where they are none. */
 bool ctl_parse_dtype(const char *text, size_t n, enum voxeld_dtype *out);
+
+/* Whether the path ends in .npy or .npz. */
+bool ctl_is_array_file(const char *path);
 
 /* Whether the path ends in this and has more before it. */
 bool ctl_has_ending(const char *path, const char *ending);

@@ -128,6 +128,36 @@ bool ctl_parse_size(const char *text, double size_m[3])
     return (n == 1 || n == 3) && size_m[0] > 0 && size_m[1] > 0 && size_m[2] > 0;
 }
 
+bool ctl_parse_box(const char *text, struct voxeld_scene_box *out)
+{
+    double numbers[6];
+
+    if (ctl_parse_doubles(text, numbers, 6) != 6) {
+        return false;
+    }
+    memcpy(out->low, numbers, sizeof out->low);
+    memcpy(out->high, numbers + 3, sizeof out->high);
+    return true;
+}
+
+bool ctl_parse_band(const char *text, double out[2])
+{
+    size_t n = ctl_parse_doubles(text, out, 2);
+
+    out[1] = n == 1 ? out[0] : out[1];
+    return n == 1 || n == 2;
+}
+
+bool ctl_parse_at(const char *text, struct voxeld_scene_at *out)
+{
+    *out = (struct voxeld_scene_at){0};
+    if (text[strspn(text, "0123456789")] != '\0') {
+        out->snapshot = text;
+        return true;
+    }
+    return ctl_parse_u64(text, &out->version) && out->version > 0;
+}
+
 bool ctl_parse_corners(const char *text, double out[6])
 {
     double v[6];

@@ -10,7 +10,6 @@
 #include "client/voxelctl/cloud/voxelctl_cloud.h"
 #include "client/voxelctl/demo/voxelctl_demo.h"
 #include "client/voxelctl/commands/generated/commands_generated.h"
-#include "client/voxelctl/scene/voxelctl_scene.h"
 
 #define NETWORK "svtnet"
 

@@ -19,6 +19,7 @@ extern const struct ctl_command ctl_infer;
 extern const struct ctl_command ctl_odometry;
 extern const struct ctl_command ctl_posegraph;
 extern const struct ctl_command ctl_refine;
+extern const struct ctl_command ctl_scene;
 extern const struct ctl_command ctl_slac;
 extern const struct ctl_command ctl_token;
 extern const struct ctl_command ctl_volume;

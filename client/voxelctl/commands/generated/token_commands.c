@@ -36,31 +36,37 @@ static const struct sub {
     {.manual = &ctl_token_issue_manual, .run = run_issue},
 };
 
-static int run_sub(const struct sub *sub, struct ctl_globals *globals, int argc,
-                   char **argv)
+static int run_parsed(const struct sub *sub, struct ctl_globals *globals,
+                      const struct ctl_token_args *args)
 {
-    struct ctl_token_args args = {0};
     struct voxeld_client *client;
-    int result = CTL_OK;
+    int result = sub->check != NULL ? sub->check(args) : CTL_OK;
 
-    if (!ctl_token_parse(globals, sub->manual, argc, argv, &args, &result)) {
-        return result;
-    }
-    if (sub->check != NULL) {
-        result = sub->check(&args);
-    }
     if (result != CTL_OK) {
         return result;
     }
     if (sub->local != NULL) {
-        return sub->local(globals, &args);
+        return sub->local(globals, args);
     }
     client = ctl_connect(globals);
     if (client == NULL) {
         return CTL_FAILED;
     }
-    result = sub->run(client, globals, &args);
+    result = sub->run(client, globals, args);
     voxeld_close(client);
+    return result;
+}
+
+static int run_sub(const struct sub *sub, struct ctl_globals *globals, int argc,
+                   char **argv)
+{
+    struct ctl_token_args args = {0};
+    int result = CTL_OK;
+
+    if (ctl_token_parse(globals, sub->manual, argc, argv, &args, &result)) {
+        result = run_parsed(sub, globals, &args);
+    }
+
     return result;
 }
 

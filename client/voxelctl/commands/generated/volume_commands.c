@@ -232,6 +232,7 @@ static const struct sub {
     {.manual = &ctl_volume_scan_manual, .run = ctl_volume_scan},
     {.manual = &ctl_volume_extract_manual, .run = ctl_volume_extract},
     {.manual = &ctl_volume_render_manual, .run = ctl_volume_render},
+    {.manual = &ctl_volume_view_manual, .run = ctl_volume_view},
     {.manual = &ctl_volume_clear_manual, .run = run_clear},
     {.manual = &ctl_volume_decay_manual, .run = run_decay},
     {.manual = &ctl_volume_stamp_manual, .run = run_stamp},
@@ -240,37 +241,43 @@ static const struct sub {
     {.manual = &ctl_volume_run_manual, .run = ctl_volume_run},
 };
 
-static int run_sub(const struct sub *sub, struct ctl_globals *globals, int argc,
-                   char **argv)
+static int run_parsed(const struct sub *sub, struct ctl_globals *globals,
+                      const struct ctl_volume_args *args)
 {
-    struct ctl_volume_args args = {0};
     struct voxeld_client *client;
-    int result = CTL_OK;
+    int result = sub->check != NULL ? sub->check(args) : CTL_OK;
 
-    if (!ctl_volume_parse(globals, sub->manual, argc, argv, &args, &result)) {
-        return result;
-    }
-    if (sub->check != NULL) {
-        result = sub->check(&args);
-    }
     if (result != CTL_OK) {
         return result;
     }
     if (sub->local != NULL) {
-        return sub->local(globals, &args);
+        return sub->local(globals, args);
     }
     client = ctl_connect(globals);
     if (client == NULL) {
         return CTL_FAILED;
     }
-    result = sub->run(client, globals, &args);
+    result = sub->run(client, globals, args);
     voxeld_close(client);
+    return result;
+}
+
+static int run_sub(const struct sub *sub, struct ctl_globals *globals, int argc,
+                   char **argv)
+{
+    struct ctl_volume_args args = {0};
+    int result = CTL_OK;
+
+    if (ctl_volume_parse(globals, sub->manual, argc, argv, &args, &result)) {
+        result = run_parsed(sub, globals, &args);
+    }
+
     return result;
 }
 
 static int run(struct ctl_globals *globals, int argc, char **argv)
 {
-    const char *names[14];
+    const char *names[15];
 
     if (argc < 2) {
         return ctl_usage("volume", "no subcommand");
@@ -279,7 +286,7 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
         (void)fputs(ctl_volume_help, stdout);
         return ctl_flush();
     }
-    for (size_t i = 0; i < 14; i++) {
+    for (size_t i = 0; i < 15; i++) {
         const struct sub *sub = &subs[0 + i];
 
         names[i] = strchr(sub->manual->command.name, ' ') + 1;
@@ -287,7 +294,7 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
             return run_sub(sub, globals, argc - 1, argv + 1);
         }
     }
-    return ctl_no_subcommand("volume", argv[1], names, 14);
+    return ctl_no_subcommand("volume", argv[1], names, 15);
 }
 
 const struct ctl_command ctl_volume = {

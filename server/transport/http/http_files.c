@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Files of scenes by GET: /v1/scenes/NAME/image.png and image.jpg are pictures, costmap.png,
- * costmap.pgm and costmap.yaml costmaps. The query becomes a request of scene_render or scene_grid,
- * and the reply's file the answer. The entity tag is of the scene's generation, which its palette
+/* Files of scenes and volumes by GET: /v1/scenes/NAME/image.png and image.jpg are pictures,
+ * costmap.png, costmap.pgm and costmap.yaml costmaps; /v1/volumes/NAME/image.png and image.jpg
+ * pictures of volumes. The query becomes a request of scene_render, scene_grid or volume_render, and
+ * the reply's file the answer. The entity tag of a scene's is of its generation, which its palette
  * belongs to, its version, and the request; a client that has that file gets 304 without its being
- * made again. */
+ * made again. Volumes change in place, and their pictures are not kept. */
 #include "server/transport/http/http_internal.h"
 
 #include <inttypes.h>
@@ -16,8 +17,8 @@
 #include "server/registry/scenes/scenes.h"
 #include "voxeld/v1/grid.pb-c.h"
 #include "voxeld/v1/render.pb-c.h"
+#include "voxeld/v1/volume.pb-c.h"
 
-#define FOLDER "/v1/scenes/"
 #define MOST_NUMBERS 6
 #define MOST_CHOICES 10
 
@@ -27,6 +28,7 @@ enum value_kind {
     KIND_COUNT,  /* a whole number */
     KIND_FLAG,   /* true or false */
     KIND_CHOICE,
+    KIND_SWITCH, /* false or true: the first or the second choice */
     KIND_VECTOR, /* x,y,z */
     KIND_BOX,    /* x,y,z,x,y,z */
     KIND_BAND,   /* low,high or, of a layer, low */
@@ -58,6 +60,12 @@ static const struct choices modes = {
     "colour, height, depth, normal, material, ao, path, age or label",
     0,
     {"colour", "height", "depth", "normal", "material", "ao", "path", "age", "label"}};
+static const struct choices volume_cameras = {
+    "pinhole or panorama", 0, {"pinhole", "panorama"}};
+static const struct choices volume_modes = {
+    "colour, height, normal, label or depth",
+    0,
+    {"colour", "height", "normal", "label", "depth"}};
 static const struct choices kinds = {
     "costmap, projected or slice (height has no picture)",
     0,
@@ -93,6 +101,24 @@ static const struct parameter of_pictures[] = {
     {"at", KIND_AT, "at", NULL, NULL},
 };
 
+static const struct parameter of_volumes[] = {
+    {"eye", KIND_VECTOR, "eye", NULL, NULL},
+    {"look", KIND_VECTOR, "target", NULL, NULL},
+    {"up", KIND_VECTOR, "up", NULL, NULL},
+    {"fov", KIND_NUMBER, "fovYDeg", NULL, NULL},
+    {"camera", KIND_SWITCH, "panorama", &volume_cameras, NULL},
+    {"mode", KIND_CHOICE, "show", &volume_modes, NULL},
+    {"sun_direction", KIND_VECTOR, "sunDirection", NULL, NULL},
+    {"sun", KIND_NUMBER, "sun", NULL, NULL},
+    {"ambient", KIND_NUMBER, "ambient", NULL, NULL},
+    {"z_low_m", KIND_NUMBER, "zLowM", NULL, NULL},
+    {"z_high_m", KIND_NUMBER, "zHighM", NULL, NULL},
+    {"min_weight", KIND_NUMBER, "minWeight", NULL, NULL},
+    {"depth_max_m", KIND_NUMBER, "depthMaxM", NULL, NULL},
+    {"quality", KIND_COUNT, "quality", NULL, NULL},
+    {"size", KIND_SIZE, "height", NULL, NULL},
+};
+
 static const struct parameter of_costmaps[] = {
     {"kind", KIND_CHOICE, "kind", &kinds, NULL},
     {"box", KIND_BOX, "box", NULL, NULL},
@@ -109,6 +135,7 @@ static const struct parameter of_costmaps[] = {
 
 /* What the files of a method share. */
 struct method_files {
+    const char *folder; /* of the objects that the files are of */
     const char *method;
     const char *what;    /* one is */
     const char *endings; /* of the paths */
@@ -118,14 +145,25 @@ struct method_files {
     size_t n_view; /* the first ones are of the message's view, which is there then */
 };
 
-static const struct method_files pictures = {"scene_render",
+static const struct method_files pictures = {"/v1/scenes/",
+                                             "scene_render",
                                              "picture",
                                              "image.png or image.jpg",
                                              "encode",
                                              of_pictures,
                                              sizeof of_pictures / sizeof of_pictures[0],
                                              3};
-static const struct method_files costmaps = {"scene_grid",
+static const struct method_files volume_pictures = {"/v1/volumes/",
+                                                    "volume_render",
+                                                    "picture",
+                                                    "image.png or image.jpg",
+                                                    "encode",
+                                                    of_volumes,
+                                                    sizeof of_volumes /
+                                                        sizeof of_volumes[0],
+                                                    0};
+static const struct method_files costmaps = {"/v1/scenes/",
+                                             "scene_grid",
                                              "costmap",
                                              "costmap.png, .pgm or .yaml",
                                              "format",
@@ -133,17 +171,21 @@ static const struct method_files costmaps = {"scene_grid",
                                              sizeof of_costmaps / sizeof of_costmaps[0],
                                              0};
 
-struct vxd_http_scene_file {
+struct vxd_http_file_of {
     const char *name;
     const char *type;
     const struct method_files *of;
     int format;
 };
 
-static const struct vxd_http_scene_file files[] = {
+static const struct vxd_http_file_of files[] = {
     {"image.png", "image/png", &pictures, VOXELD__V1__RENDER_ENCODE__RENDER_PNG},
     {"image.jpg", "image/jpeg", &pictures, VOXELD__V1__RENDER_ENCODE__RENDER_JPEG},
     {"image.jpeg", "image/jpeg", &pictures, VOXELD__V1__RENDER_ENCODE__RENDER_JPEG},
+    {"image.png", "image/png", &volume_pictures, VOXELD__V1__VOLUME_ENCODE__VOLUME_PNG},
+    {"image.jpg", "image/jpeg", &volume_pictures, VOXELD__V1__VOLUME_ENCODE__VOLUME_JPEG},
+    {"image.jpeg", "image/jpeg", &volume_pictures,
+     VOXELD__V1__VOLUME_ENCODE__VOLUME_JPEG},
     {"costmap.png", "image/png", &costmaps, VOXELD__V1__GRID_FORMAT__GRID_PNG},
     {"costmap.pgm", "image/x-portable-graymap", &costmaps,
      VOXELD__V1__GRID_FORMAT__GRID_PGM},
@@ -188,7 +230,11 @@ static enum vxd_status write_choice(struct vxd_text *text,
 
     for (int i = 0; i < MOST_CHOICES && choices->names[i] != NULL; i++) {
         if (strcmp(value, choices->names[i]) == 0) {
-            vxd_text_printf(text, "%d", choices->first + i);
+            if (parameter->kind == KIND_SWITCH) {
+                vxd_text_printf(text, "%s", i > 0 ? "true" : "false");
+            } else {
+                vxd_text_printf(text, "%d", choices->first + i);
+            }
             return VXD_OK;
         }
     }
@@ -292,6 +338,7 @@ static enum vxd_status write_value(struct vxd_text *text,
         vxd_text_printf(text, "%s", value);
         return VXD_OK;
     case KIND_CHOICE:
+    case KIND_SWITCH:
         return write_choice(text, parameter, value, err);
     case KIND_SIZE:
         return write_size(text, value, err);
@@ -372,7 +419,7 @@ static enum vxd_status write_body(struct vxd_http_exchange *exchange,
     enum vxd_status status;
 
     VXD_TRY(check_keys(exchange, err));
-    vxd_text_printf(text, "{\"name\":\"%s\",\"%s\":%d", exchange->file_scene, of->format,
+    vxd_text_printf(text, "{\"name\":\"%s\",\"%s\":%d", exchange->file_object, of->format,
                     exchange->file->format);
     if (of->n_view > 0) {
         vxd_text_printf(text, ",\"view\":{");
@@ -418,9 +465,12 @@ static enum vxd_status answer_unchanged(struct vxd_http_exchange *exchange,
     uint64_t version;
     enum vxd_status status;
 
-    VXD_TRY(
-        vxd_http_check_read(exchange, exchange->method->name, exchange->file_scene, err));
-    if (!vxd_scenes_get_version(exchange->http->server->scenes, exchange->file_scene,
+    VXD_TRY(vxd_http_check_read(exchange, exchange->method->name, exchange->file_object,
+                                err));
+    if (exchange->file->of == &volume_pictures) {
+        return VXD_OK;
+    }
+    if (!vxd_scenes_get_version(exchange->http->server->scenes, exchange->file_object,
                                 &generation, &version)) {
         return VXD_OK;
     }
@@ -436,23 +486,31 @@ out:
     return status;
 }
 
-const char *vxd_http_find_scene_file(struct vxd_http_exchange *exchange, const char *url)
+/* Sets the object that a path of this folder is of; returns the file's name, NULL: there is none. */
+static const char *read_object(struct vxd_http_exchange *exchange, const char *folder,
+                               const char *url)
 {
-    const char *name = url + strlen(FOLDER);
+    const char *name = url + strlen(folder);
     size_t n_name;
 
-    if (strncmp(url, FOLDER, strlen(FOLDER)) != 0) {
+    if (strncmp(url, folder, strlen(folder)) != 0) {
         return NULL;
     }
     n_name = strcspn(name, "/");
-    if (name[n_name] == '\0' || n_name >= sizeof exchange->file_scene) {
+    if (name[n_name] == '\0' || n_name >= sizeof exchange->file_object) {
         return NULL;
     }
-    memcpy(exchange->file_scene, name, n_name);
-    exchange->file_scene[n_name] = '\0';
+    memcpy(exchange->file_object, name, n_name);
+    exchange->file_object[n_name] = '\0';
+    return vxd_is_name(exchange->file_object) ? name + n_name + 1 : NULL;
+}
+
+const char *vxd_http_find_file(struct vxd_http_exchange *exchange, const char *url)
+{
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        if (strcmp(name + n_name + 1, files[i].name) == 0 &&
-            vxd_is_name(exchange->file_scene)) {
+        const char *name = read_object(exchange, files[i].of->folder, url);
+
+        if (name != NULL && strcmp(name, files[i].name) == 0) {
             exchange->file = &files[i];
             return files[i].of->method;
         }
@@ -460,8 +518,8 @@ const char *vxd_http_find_scene_file(struct vxd_http_exchange *exchange, const c
     return NULL;
 }
 
-enum vxd_status vxd_http_read_scene_file(struct vxd_http_exchange *exchange,
-                                         struct vxd_err *err)
+enum vxd_status vxd_http_read_file(struct vxd_http_exchange *exchange,
+                                   struct vxd_err *err)
 {
     struct vxd_text text = {0};
     enum vxd_status status;
@@ -480,33 +538,48 @@ out:
 }
 
 static enum vxd_status set_file(struct vxd_http_exchange *exchange,
-                                const ProtobufCBinaryData *file, uint64_t generation,
-                                uint64_t version, struct vxd_err *err)
+                                const ProtobufCBinaryData *file, struct vxd_err *err)
 {
     char *bytes = malloc(file->len > 0 ? file->len : 1);
-    char tag[VXD_HTTP_TAG_BYTES];
 
     if (bytes == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the reply");
     }
     memcpy(bytes, file->data, file->len);
     vxd_http_set_bytes(exchange, MHD_HTTP_OK, exchange->file->type, bytes, file->len);
-    write_tag(exchange, generation, version, tag);
-    add_cache_headers(exchange, tag);
     return VXD_OK;
 }
 
-enum vxd_status vxd_http_set_scene_file(struct vxd_http_exchange *exchange,
-                                        const ProtobufCMessage *output,
-                                        struct vxd_err *err)
+static enum vxd_status set_kept_file(struct vxd_http_exchange *exchange,
+                                     const ProtobufCBinaryData *file, uint64_t generation,
+                                     uint64_t version, struct vxd_err *err)
+{
+    char tag[VXD_HTTP_TAG_BYTES];
+    enum vxd_status status = set_file(exchange, file, err);
+
+    if (status == VXD_OK) {
+        write_tag(exchange, generation, version, tag);
+        add_cache_headers(exchange, tag);
+    }
+    return status;
+}
+
+enum vxd_status vxd_http_set_file(struct vxd_http_exchange *exchange,
+                                  const ProtobufCMessage *output, struct vxd_err *err)
 {
     const Voxeld__V1__SceneGridResponse *grid =
         (const Voxeld__V1__SceneGridResponse *)output;
     const Voxeld__V1__SceneRenderResponse *render =
         (const Voxeld__V1__SceneRenderResponse *)output;
+    const Voxeld__V1__VolumeRenderResponse *volume =
+        (const Voxeld__V1__VolumeRenderResponse *)output;
 
+    if (exchange->file->of == &volume_pictures) {
+        return set_file(exchange, &volume->image, err);
+    }
     return exchange->file->of == &costmaps
-               ? set_file(exchange, &grid->file, grid->generation, grid->version, err)
-               : set_file(exchange, &render->image, render->generation, render->version,
-                          err);
+               ? set_kept_file(exchange, &grid->file, grid->generation, grid->version,
+                               err)
+               : set_kept_file(exchange, &render->image, render->generation,
+                               render->version, err);
 }
