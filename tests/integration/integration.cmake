@@ -58,6 +58,7 @@ set(integration_tests
   client/ctl_json
   client/ctl_manners
   client/examples
+  client/manuals
   client/python
   client/python_errors
   client/python_manners
@@ -68,6 +69,7 @@ set(integration_tests
   client/readme
   client/repeats
   client/tools
+  client/worked_example
   daemon/archive
   daemon/audit
   daemon/auth
@@ -123,6 +125,7 @@ set(integration_tests
   transport/guard
   transport/hostile
   transport/http
+  transport/openapi
   transport/rpc
   transport/shared
   transport/tls
