@@ -54,6 +54,7 @@ COMMON = {
 }
 # What some answer, besides.
 MORE = {
+    "FAILED_PRECONDITION": "What it is of is not such that it could be done.",
     "NOT_FOUND": "There is none of that name.",
     "RESOURCE_EXHAUSTED": "It would exceed a limit, which `message` names.",
 }
@@ -63,6 +64,7 @@ EXAMPLES = {
     "PERMISSION_DENIED": ("", "'robot' has not the scope write"),
     "UNAVAILABLE": ("", "the queue is full: 64 requests wait (limits.queue)"),
     "DEADLINE_EXCEEDED": ("header.timeout_ms", "not done within 1000 ms"),
+    "FAILED_PRECONDITION": ("show", "the volume \"kitchen\" keeps no labels"),
     "NOT_FOUND": ("name", "there is no scene 'yerd'; did you mean 'yard'?"),
     "RESOURCE_EXHAUSTED": ("", "the map would have 2147483648 bytes (limits.map_bytes)"),
 }
