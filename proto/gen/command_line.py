@@ -928,7 +928,7 @@ static inline bool ctl_{noun}_has(const struct ctl_{noun}_args *args, enum ctl_{
             return ""
         run = f"ctl_{self.noun}_run_fn"
         arguments = f"const struct ctl_globals *globals, const struct ctl_{self.noun}_args *args"
-        by_hand, checks, prints = [], [], []
+        by_hand, checks, fills, prints = [], [], [], []
         for command in self.face["commands"]:
             if "main" in command:
                 continue
@@ -938,6 +938,10 @@ static inline bool ctl_{noun}_has(const struct ctl_{noun}_args *args, enum ctl_{
                 by_hand.append(f"{run} {self.run_name(command)};")
             if "prints" in command:
                 prints += [f"void {command['prints']}({self.printed(command)});"]
+            if "fill" in command:
+                struct = self.c["methods"][command["method"]]["request"]
+                given = f"const struct ctl_{self.noun}_args *args, struct {struct} *request"
+                fills.append(f"int {command['fill']}({given});")
             if "check" in command:
                 checks.append(f"int {command['check']}(const struct ctl_{self.noun}_args *args);")
         folder = self.face.get("folder", self.noun)
@@ -950,6 +954,9 @@ static inline bool ctl_{noun}_has(const struct ctl_{noun}_args *args, enum ctl_{
         if checks:
             text += "/* Look at the command line before there is a connection: CTL_OK, or an exit"
             text += " status after a message. */\n" + "\n".join(dict.fromkeys(checks)) + "\n"
+        if fills:
+            text += "/* Fill what the options alone cannot give: CTL_OK, or an exit status after a"
+            text += " message. */\n" + "\n".join(fills) + "\n"
         if prints:
             text += "/* Print for people. */\n" + "\n".join(dict.fromkeys(prints)) + "\n"
         return text
