@@ -6,11 +6,6 @@
 #include "client/voxelctl/cloud/voxelctl_cloud.h"
 #include "client/voxelctl/commands/generated/commands_generated.h"
 #include "client/voxelctl/demo/voxelctl_demo.h"
-#include "client/voxelctl/map/voxelctl_map.h"
-#include "client/voxelctl/odometry/voxelctl_odometry.h"
-#include "client/voxelctl/slac/voxelctl_slac.h"
-#include "client/voxelctl/posegraph/voxelctl_posegraph.h"
-#include "client/voxelctl/volume/voxelctl_volume.h"
 #include "proto/base/closest.h"
 
 static const struct ctl_command *const commands[] = {

@@ -70,6 +70,10 @@ class CommandRuns:
             declared.append(f"struct {face['request']} request = {{0}};")
             fill = f"ctl_{self.noun}_{ident(command['name'])}_request"
             begin.append(f"{fill}(args, &request);")
+        if "fill" in command:
+            declared.append("int result;")
+            begin.append(f"result = {command['fill']}(args, &request);")
+            begin += ["if (result != CTL_OK) {", "return result;", "}"]
         if command.get("drops"):
             body = self.drop_lines(command, method, declared)
         elif "record" in face:
@@ -183,8 +187,11 @@ class CommandRuns:
             json += self.member(f, False)
         json.append('(void)fputs("}\\n", stdout);')
         text = [f"{command['prints']}(r);"]
+        if not command.get("prints_none"):
+            text = [f"if (r->n_{members} > 0) {{", *text, "}"]
         if {"n_bytes", "limit_bytes"} <= {f.name for f in others}:
-            total = f'globals, r->n_{members}, "{members}", r->n_bytes, r->limit_bytes'
+            named = self.face.get("plural", members)
+            total = f'globals, r->n_{members}, "{named}", r->n_bytes, r->limit_bytes'
             text.append(f"ctl_print_total({total});")
         return self.either(json, text)
 

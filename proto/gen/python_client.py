@@ -107,7 +107,8 @@ def own_comment(schema: Schema, f: Field) -> str:
 
 
 def plural(noun: str) -> str:
-    return noun.removesuffix("y") + "ies" if noun.endswith("y") else noun + "s"
+    named = {"admin": "the daemon", "why": "explanations"}
+    return named.get(noun) or noun.removesuffix("y") + "ies" if noun.endswith("y") else noun + "s"
 
 
 @dataclass
@@ -161,7 +162,7 @@ class PythonClient:
             one = kind if needed else f"{kind} | None"
             kind = f"tuple[{kind}, ...]" if f.is_repeated else one
         elif f.is_enum:
-            kind = "DType" if f.enum_of.name == "DType" else "str"
+            kind = {"DType": "DType", "Code": "Code"}.get(f.enum_of.name, "str")
         else:
             kind = SCALARS.get(f.type, "int")
             kind = f"tuple[{kind}, ...]" if f.is_repeated else kind
@@ -206,6 +207,7 @@ class PythonClient:
                 found += [(inner, f"{f.name}.{inner.name}") for inner in kept]
             else:
                 found.append((f, f.name))
+        found.sort(key=lambda m: m[0].name in face.get("last", []))
         order = face.get("order", [])
         place = {name: i for i, name in enumerate(order)}
         return sorted(found, key=lambda m: place.get(self.name_of(m[0]), len(order)))
@@ -251,6 +253,8 @@ class PythonClient:
             return f'{made}({source}) if message.HasField("{f.name}") else None'
         if f.is_enum and f.enum_of.name == "DType":
             return f"exchange.known_dtype({source})"
+        if f.is_enum and f.enum_of.name == "Code":
+            return f"exchange.code_of({source})"
         if f.is_enum:
             return f"exchange.name_of({self.choices_name(f.enum_of)}, {source})"
         if f.is_repeated:
@@ -286,11 +290,12 @@ class PythonClient:
         return f"(\n            {inner}\n        )"
 
     def typed_value(self, f: Field, method: Method | None) -> str:
-        columns = "".join(f", {d}" for d in f.shape[1:])
+        sizes = [f"message.{d}" if f.message.has(d) else d for d in f.shape]
+        columns = "".join(f", {d}" for d in sizes[1:])
         terms = self.conditions(f, method)
         if f.option.absent_where:
             terms.append(f'message.HasField("{f.name}")')
-        value = f'reply.array("{f.name}", "{ELEMENTS[f.option.dtype][1]}", n{columns})'
+        value = f'reply.array("{f.name}", "{ELEMENTS[f.option.dtype][1]}", {sizes[0]}{columns})'
         return f"{value} if {' and '.join(terms)} else None" if terms else value
 
     def may_lack(self, f: Field, method: Method | None) -> bool:
@@ -408,6 +413,8 @@ class PythonClient:
         imports += f"from .. import {', '.join(ours)}\n" if ours else ""
         if re.search(r"\bDType\b", code):
             imports += "from ..cloud import DType\n"
+        if re.search(r": Code\b", code):
+            imports += "from ..errors import Code\n"
         if "@shown" in code:
             imports += "from ..shown import shown\n"
         imports += "".join(f"{line}\n" for line in self.face.get("imports", []))
@@ -439,7 +446,8 @@ class PythonClient:
             if name == "*":
                 is_keyword = True
                 continue
-            field, owner = self.find_field(method.request, name)
+            of = face.get("names", {}).get(name, name)
+            field, owner = self.find_field(method.request, of)
             found.append(Parameter(name, default, is_keyword, field, owner))
         return found
 
@@ -475,7 +483,8 @@ class PythonClient:
         lines = []
         names = {p.name: p for p in parameters}
         for p in parameters:
-            if p.field.option.one_of and not p.field.is_enum:
+            is_text = p.field.type == Types.TYPE_STRING  # the server says which are right
+            if p.field.option.one_of and not p.field.is_enum and not is_text:
                 allowed = ", ".join(p.field.option.one_of.split())
                 lines.append(f'exchange.check_one_of({p.name}, ({allowed}), "{p.name}")')
             for other in p.field.only_with:
@@ -590,7 +599,7 @@ class PythonClient:
         record = self.records.get(face.get("as", method.response.name), {})
         replayed = "returns" not in face and record.get("header") == "replayed"
         reply = "reply, replayed" if replayed else "reply"
-        verb = "changed" if replayed else verb
+        verb = face.get("asks", "changed" if replayed else verb)
         arguments = f'{client}, "{method.name}", message, timeout, request_id{last}'
         if face.get("returns") == "None":
             return [f"exchange.{verb}({arguments})"]
@@ -605,8 +614,8 @@ class PythonClient:
             record = self.records[face.get("as", method.response.name)]
             return f"{snake(record['class'])}_of({reply})"
         taken = f"reply.{face['take']}"
-        if returns == "bool":
-            return f"bool({taken})"
+        if returns in ("bool", "str"):
+            return f"{returns}({taken})"
         if not method.response.field(face["take"]).is_message:
             return f"tuple({taken})"
         message = method.response.field(face["take"]).message_of
@@ -631,6 +640,7 @@ class PythonClient:
                 rows.append((p.name, text))
         errors = [f"{class_of(code)} ({what})" for code, what in method.errors]
         raises = f"Raises {', '.join(errors)}." if errors else ""
+        raises = face.get("raises", raises)
         return docstring([" ".join(face["doc"].split())], rows, raises, "    ")
 
     def emit_method(self, face: dict[str, Any]) -> str:
@@ -657,6 +667,7 @@ class PythonClient:
         else:
             lines = [head]
         body = [
+            *face.get("before", []),
             *self.checks(parameters),
             *self.request_lines(face, method, parameters, of_noun),
             *self.call_lines(face, method, parameters, of_noun),

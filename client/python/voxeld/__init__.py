@@ -45,6 +45,15 @@ from .errors import (
     Unimplemented,
     Unknown,
 )
+from .generated.admin_records import (
+    Backup,
+    MethodStatus,
+    SelfTest,
+    ServerInfo,
+    SlowRequest,
+    Status,
+)
+from .generated.backup_records import BackupInfo
 from .generated.scene_records import (
     Cells,
     Change,
@@ -66,6 +75,7 @@ from .generated.scene_records import (
     Version,
     VoxelValues,
 )
+from .generated.field_records import Contacts, DistanceField, Distances
 from .generated.grid_records import Frontiers, Grid
 from .generated.map_records import (
     Entries,
@@ -109,6 +119,7 @@ from .generated.volume_records import (
     VolumeTrack,
     VolumeTracked,
 )
+from .generated.why_records import Why, WhyAhead
 from .maps import Map, Merge
 from .refining import Keyframe, Refined, RefinedKeyframe, RefineLoss, RefineStatus
 from .posegraphs import Posegraph, PosegraphEdge, PosegraphNode, PosegraphPrior
@@ -119,21 +130,7 @@ from .generated.network_records import NetworkInfo, NetworkLayer, NetworkOutput,
 from .pictures import Picture
 from .pipeline import Pipeline
 from .repeat import repeat
-from .reply import (
-    Backup,
-    BackupInfo,
-    Item,
-    Merged,
-    MethodStatus,
-    SelfTest,
-    ServerInfo,
-    SlowRequest,
-    Status,
-    Voxels,
-    Why,
-    WhyAhead,
-)
-from .scene_fields import Contacts, DistanceField, Distances
+from .reply import Item, Merged, Voxels
 from .scene_meshes import MeshImported
 from .scene_differences import Difference
 from .scene_records import (

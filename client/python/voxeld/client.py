@@ -10,13 +10,15 @@ from types import TracebackType
 import numpy as np
 import numpy.typing as npt
 
-from voxeld.v1 import admin_pb2, backup_pb2, rpc_pb2, voxelize_pb2, why_pb2
+from voxeld.v1 import rpc_pb2, voxelize_pb2
 
 from . import wire
-from .calls import DEFAULT_IN_FLIGHT, DEFAULT_REPLY_BYTES, SHORT_TIMEOUT_S
+from .calls import DEFAULT_IN_FLIGHT, DEFAULT_REPLY_BYTES
 from .cloud import Pose
 from .errors import Error, InvalidArgument
 from .generated import (
+    admin_client,
+    backup_client,
     map_client,
     odometry_client,
     posegraph_client,
@@ -24,30 +26,13 @@ from .generated import (
     slac_client,
     token_client,
     volume_client,
+    why_client,
 )
 from .maps import Merge, merge_request
 from .networks import NetworkCalls
 from .pipeline import Pipeline
 from .points import Points, clouds_of, pose_of
-from .reply import (
-    OUTPUTS,
-    REDUCTIONS,
-    RULES,
-    Backup,
-    BackupInfo,
-    Expect,
-    SelfTest,
-    ServerInfo,
-    Status,
-    Voxels,
-    Why,
-    WhyAhead,
-    code_of,
-    record_of,
-    server_info_of,
-    status_of,
-    voxels_of,
-)
+from .reply import OUTPUTS, REDUCTIONS, RULES, Expect, Voxels, voxels_of
 from .scenes import SceneCalls
 from .transport import Tls
 from .watching import WatchCalls
@@ -187,87 +172,6 @@ class Client(NetworkCalls, SceneCalls, WatchCalls):
         """Whether a connection stands at this moment."""
         return self._connection.is_connected
 
-    def server_info(
-        self, *, timeout: float | None = None, request_id: str | None = None
-    ) -> ServerInfo:
-        """Returns version, backend, methods and limits of the server."""
-        return server_info_of(self._get_server_info(timeout, request_id))
-
-    def status(self, *, timeout: float | None = None, request_id: str | None = None) -> Status:
-        """Returns load, memory, counts of the methods and the slowest recent requests."""
-        request = rpc_pb2.Request(status=admin_pb2.StatusRequest())
-        return status_of(self._call("status", request, timeout, request_id).status)
-
-    def backups(
-        self, *, timeout: float | None = None, request_id: str | None = None
-    ) -> tuple[BackupInfo, ...]:
-        """Lists the backups in the server's data directory, by name. Needs the scope admin."""
-        request = rpc_pb2.Request(backup_list=backup_pb2.BackupListRequest())
-        reply = self._call("backup_list", request, timeout, request_id).backup_list
-        return tuple(record_of(BackupInfo, b) for b in reply.backups)
-
-    def backup_drop(
-        self, name: str, *, timeout: float | None = None, request_id: str | None = None
-    ) -> bool:
-        """Removes a backup; False where there was none of that name. Needs the scope admin."""
-        request = rpc_pb2.Request(backup_drop=backup_pb2.BackupDropRequest(name=name))
-        return bool(self._call("backup_drop", request, timeout, request_id).backup_drop.existed)
-
-    def why(
-        self, of: str, *, timeout: float | None = None, request_id: str | None = None
-    ) -> Why:
-        """Explains why the request with the id `of` was refused, or takes so long. An Error has it
-        as request_id. Raises NotFound where nothing is known of it, or not any more."""
-        request = rpc_pb2.Request(why=why_pb2.WhyRequest(request_id=of))
-        reply = self._call("why", request, timeout, request_id).why
-        ahead = tuple(record_of(WhyAhead, a) for a in reply.ahead)
-        return record_of(Why, reply, ahead=ahead, code=code_of(reply.code))
-
-    def self_test(
-        self,
-        duration_ms: int = 0,
-        n_points: int = 0,
-        *,
-        timeout: float | None = None,
-        request_id: str | None = None,
-    ) -> SelfTest:
-        """Burn-in: voxelizes random clouds again and again and compares every result.
-
-        duration_ms  0: 1000, at most 60000
-        n_points     a stage; 0: 20000, at most 1000000
-        timeout      None: the duration plus the client's (5 s where it has none)
-
-        Needs the scope admin. Raises Internal when a result differs.
-        """
-        if timeout is None:
-            timeout = (self._timeout or SHORT_TIMEOUT_S) + (duration_ms or 1000) / 1000
-        try:
-            message = admin_pb2.SelfTestRequest(duration_ms=duration_ms, n_points=n_points)
-        except (TypeError, ValueError) as e:
-            raise InvalidArgument(str(e)) from None
-        request = rpc_pb2.Request(self_test=message)
-        response = self._call("self_test", request, timeout, request_id)
-        return record_of(SelfTest, response.self_test)
-
-    def set_log_level(
-        self, level: str, *, timeout: float | None = None, request_id: str | None = None
-    ) -> str:
-        """Sets "debug", "info", "warning" or "error"; returns the level before. Needs the
-        scope admin."""
-        message = admin_pb2.SetLogLevelRequest(level=level)
-        request = rpc_pb2.Request(set_log_level=message)
-        response = self._call("set_log_level", request, timeout, request_id)
-        return response.set_log_level.previous
-
-    def backup(
-        self, name: str, *, timeout: float | None = None, request_id: str | None = None
-    ) -> Backup:
-        """Copies the server's data directory while it is in use to backups/NAME in it: a data
-        directory itself, with all that was answered before. Needs the scope admin. Raises
-        AlreadyExists, and FailedPrecondition where the server has no data_dir."""
-        request = rpc_pb2.Request(backup=admin_pb2.BackupRequest(name=name))
-        return record_of(Backup, self._call("backup", request, timeout, request_id).backup)
-
     def voxelize(
         self,
         points: Points,
@@ -366,6 +270,15 @@ class Client(NetworkCalls, SceneCalls, WatchCalls):
     slac_cancel = slac_client.slac_cancel
     slac_apply = slac_client.slac_apply
     slac_deform_volume = slac_client.slac_deform_volume
+
+    server_info = admin_client.server_info
+    status = admin_client.status
+    self_test = admin_client.self_test
+    set_log_level = admin_client.set_log_level
+    backup = admin_client.backup
+    backups = backup_client.backups
+    backup_drop = backup_client.backup_drop
+    why = why_client.why
 
     token_issue = token_client.token_issue
     odometry_create = odometry_client.odometry_create

@@ -14,10 +14,11 @@ import numpy.typing as npt
 from voxeld.v1 import common_pb2, hashmap_pb2, rpc_pb2, scene_pb2
 
 from . import wire
-from .calls import Calls
+from .calls import SHORT_TIMEOUT_S, Calls
 from .cloud import OF_NUMPY, DType, Pose
 from .errors import Error, Internal, InvalidArgument
 from .reply import WIRE_TYPES, array_of, bad
+from .reply import code_of as code_of
 from .shown import Named
 
 # A type, or a type and elements an entry.
@@ -62,6 +63,19 @@ def ask(
     """Returns the reply to a method that changes nothing, without arrays."""
     request = rpc_pb2.Request(**{method: message})
     return getattr(client._call(method, request, timeout, request_id), method)
+
+
+def ask_limits(
+    client: Calls, method: str, message: Any, timeout: float | None, request_id: str | None
+) -> Any:
+    """Returns the reply to server_info, whose limits the client keeps."""
+    return client._get_server_info(timeout, request_id)
+
+
+def longer(client: Calls, timeout: float | None, more_ms: int) -> float:
+    """Returns the timeout of a call that takes so much longer by itself: unless it has one, the
+    client's (5 s where it has none) and that."""
+    return (client._timeout or SHORT_TIMEOUT_S) + more_ms / 1000 if timeout is None else timeout
 
 
 def change(

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from voxeld.v1 import admin_pb2, common_pb2, rpc_pb2, voxelize_pb2
+from voxeld.v1 import common_pb2, rpc_pb2, voxelize_pb2
 
 from .errors import Code, Internal
 from .shown import members_of, table_of
@@ -23,153 +23,6 @@ INT32_MAX = 2**31 - 1
 REDUCTIONS = ("mean", "sum", "min", "max", "first")
 OUTPUTS = ("coords", "counts", "inverse", "points", "first_index")
 RULES = ("", "spconv", "minkowski", "double")
-
-
-@dataclasses.dataclass(frozen=True)
-class ServerInfo:
-    """The server and its limits. instance_id is a new one after every restart; http is where HTTP
-    and the dashboard are, "" where nowhere."""
-
-    version: str
-    backend: str
-    device: str
-    methods: tuple[str, ...]
-    max_message_bytes: int
-    max_json_bytes: int
-    default_timeout_ms: int
-    max_timeout_ms: int
-    instance_id: str
-    started_ns: int
-    http: str = ""
-
-
-@dataclasses.dataclass(frozen=True)
-class MethodStatus:
-    """mean_ms: over the daemon's life, from admission to reply."""
-
-    name: str
-    n_ok: int
-    n_failed: int
-    mean_ms: float
-
-
-@dataclasses.dataclass(frozen=True)
-class SlowRequest:
-    """A recent request that took at least 10 ms."""
-
-    request_id: str
-    method: str
-    client_id: str
-    code: Code
-    queue_ms: float
-    total_ms: float
-    finished_ns: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Status:
-    """state: "serving", "draining" or "lost". slow: newest first."""
-
-    state: str
-    uptime_s: float
-    queue_depth: int
-    queue_limit: int
-    running: int
-    inflight_bytes: int
-    inflight_limit_bytes: int
-    device_bytes: int
-    device_budget_bytes: int
-    host_bytes: int
-    host_budget_bytes: int
-    resident_bytes: int
-    n_maps: int
-    map_bytes: int
-    map_limit_bytes: int
-    n_networks: int
-    network_bytes: int
-    network_limit_bytes: int
-    n_scenes: int
-    scene_bytes: int
-    scene_limit_bytes: int
-    methods: tuple[MethodStatus, ...]
-    slow: tuple[SlowRequest, ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class Backup:
-    """path: on the server. n_linked: snapshot files that are hard links to the same bytes."""
-
-    path: str
-    n_database_bytes: int
-    n_snapshot_bytes: int
-    n_snapshots: int
-    n_linked: int
-    elapsed_ms: float
-
-
-@dataclasses.dataclass(frozen=True)
-class BackupInfo:
-    """One that is there. made_ns: Unix time."""
-
-    name: str
-    path: str
-    made_ns: int
-    n_database_bytes: int
-    n_snapshot_bytes: int
-    n_snapshots: int
-
-
-@dataclasses.dataclass(frozen=True)
-class WhyAhead:
-    """n requests of one method and token that waited, or ran, before another one."""
-
-    method: str
-    token: str
-    n: int
-    is_running: bool
-
-
-@dataclasses.dataclass(frozen=True)
-class Why:
-    """Why a request was refused, or takes so long.
-
-    summary         all of the rest, in sentences
-    state           "waits", "runs" or "answered"
-    code            its outcome, OK while it is not answered
-    key, limit      the key of the configuration whose limit it was, "" where none was; its value
-    queue_position  how many waited before it; `ahead` says who
-    """
-
-    summary: str
-    request_id: str
-    method: str
-    token: str
-    state: str
-    code: Code
-    message: str
-    field: str
-    key: str
-    limit: int
-    queue_position: int
-    ahead: tuple[WhyAhead, ...]
-    n_others: int
-    receive_ms: float
-    decode_ms: float
-    wait_ms: float
-    engine_ms: float
-    commit_ms: float
-    total_ms: float
-    trace_id: str
-    finished_ns: int
-
-
-@dataclasses.dataclass(frozen=True)
-class SelfTest:
-    """digest: the same on every machine and backend."""
-
-    n_stages: int
-    digest: int
-    elapsed_ms: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -305,19 +158,6 @@ def record_of(kind: type[Record], message: Any, /, **over: Any) -> Record:
     members = dataclasses.fields(kind)  # type: ignore[arg-type]
     names = [f.name for f in members if f.name not in over]
     return kind(**{name: getattr(message, name) for name in names}, **over)
-
-
-def server_info_of(message: admin_pb2.ServerInfoResponse) -> ServerInfo:
-    return record_of(ServerInfo, message, methods=tuple(message.methods))
-
-
-def status_of(message: admin_pb2.StatusResponse) -> Status:
-    return record_of(
-        Status,
-        message,
-        methods=tuple(record_of(MethodStatus, m) for m in message.methods),
-        slow=tuple(record_of(SlowRequest, s, code=code_of(s.code)) for s in message.slow),
-    )
 
 
 WIRE_TYPES = {

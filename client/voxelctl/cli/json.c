@@ -5,42 +5,17 @@
 #include <time.h>
 
 #include "proto/base/number.h"
+#include "proto/base/utf8.h"
 #include "client/voxelctl/cli/cli.h"
-
-/* Returns the length of the UTF-8 character at s, 0 where it is none: a surrogate, an
- * overlong form, or more than U+10FFFF. */
-static size_t utf8_length(const unsigned char *s)
-{
-    unsigned low = 0x80;
-    unsigned high = 0xbf;
-    size_t n = s[0] < 0x80 ? 1 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-
-    if (n == 1) {
-        return 1;
-    }
-    if (s[0] < 0xc2 || s[0] > 0xf4) {
-        return 0;
-    }
-    low = s[0] == 0xe0 ? 0xa0 : s[0] == 0xf0 ? 0x90 : low;
-    high = s[0] == 0xed ? 0x9f : s[0] == 0xf4 ? 0x8f : high;
-    if (s[1] < low || s[1] > high) {
-        return 0;
-    }
-    for (size_t i = 2; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    return n;
-}
 
 void ctl_json_string(FILE *stream, const char *s)
 {
     const unsigned char *at = (const unsigned char *)s;
+    size_t n_left = strlen(s);
 
     (void)fputc('"', stream);
-    while (*at != '\0') {
-        size_t n = utf8_length(at);
+    while (n_left > 0) {
+        size_t n = vxd_utf8_char_bytes((const char *)at, n_left);
 
         if (n == 0) {
             (void)fputs("\\ufffd", stream);
@@ -53,6 +28,7 @@ void ctl_json_string(FILE *stream, const char *s)
             (void)fwrite(at, 1, n, stream);
         }
         at += n;
+        n_left -= n;
     }
     (void)fputc('"', stream);
 }

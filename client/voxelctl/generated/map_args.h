@@ -119,5 +119,26 @@ void ctl_map_print_json(const struct voxeld_map_info *map);
 void ctl_map_insert_json(const struct voxeld_map_result *r);
 void ctl_map_erase_json(const struct voxeld_map_result *r);
 void ctl_map_update_json(const struct voxeld_map_result *r);
+void ctl_map_save_json(const struct voxeld_map_saved *r);
+
+/* By hand, in client/voxelctl/map. Returns the exit status. */
+typedef int ctl_map_run_fn(struct voxeld_client *client,
+                           const struct ctl_globals *globals,
+                           const struct ctl_map_args *args);
+ctl_map_run_fn ctl_map_insert;
+ctl_map_run_fn ctl_map_find;
+ctl_map_run_fn ctl_map_erase;
+ctl_map_run_fn ctl_map_update;
+ctl_map_run_fn ctl_map_export;
+ctl_map_run_fn ctl_map_merge;
+/* Look at the command line before there is a connection: CTL_OK, or an exit status after a message. */
+int ctl_map_check_out(const struct ctl_map_args *args);
+int ctl_map_check_erase(const struct ctl_map_args *args);
+int ctl_map_check_export(const struct ctl_map_args *args);
+/* Print for people. */
+void ctl_map_print_line(const struct voxeld_map_info *r);
+void ctl_map_print_list(const struct voxeld_maps *r);
+void ctl_map_print_info(const struct voxeld_map_info *r);
+void ctl_map_print_saved(const struct voxeld_map_saved *r);
 
 #endif

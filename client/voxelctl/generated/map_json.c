@@ -86,3 +86,13 @@ void ctl_map_update_json(const struct voxeld_map_result *r)
     ctl_json_member_count(stdout, false, "n_entries", r->n_entries);
     (void)fputs("}\n", stdout);
 }
+
+void ctl_map_save_json(const struct voxeld_map_saved *r)
+{
+    (void)fputc('{', stdout);
+    ctl_json_member_string(stdout, true, "file", r->file);
+    ctl_json_member_count(stdout, false, "n_bytes", r->n_bytes);
+    ctl_json_member_count(stdout, false, "n_entries", r->n_entries);
+    ctl_json_member_digest(stdout, false, "digest", r->digest);
+    (void)fputs("}\n", stdout);
+}

@@ -90,4 +90,19 @@ void ctl_posegraph_print_json(const struct voxeld_posegraph_info *posegraph);
 void ctl_posegraph_optimize_json(const struct voxeld_posegraph_change *r);
 void ctl_posegraph_keyframe_json(const struct voxeld_posegraph_change *r);
 
+/* By hand, in client/voxelctl/posegraph. Returns the exit status. */
+typedef int ctl_posegraph_run_fn(struct voxeld_client *client,
+                                 const struct ctl_globals *globals,
+                                 const struct ctl_posegraph_args *args);
+ctl_posegraph_run_fn ctl_posegraph_load;
+ctl_posegraph_run_fn ctl_posegraph_save;
+ctl_posegraph_run_fn ctl_posegraph_keyframe;
+ctl_posegraph_run_fn ctl_posegraph_relocalize;
+/* Print for people. */
+void ctl_posegraph_print_line(const struct voxeld_posegraph_info *r);
+void ctl_posegraph_print_list(const struct voxeld_posegraphs *r);
+void ctl_posegraph_print_info(const struct voxeld_posegraph_info *r);
+void ctl_posegraph_print_optimized(const struct ctl_posegraph_args *args,
+                                   const struct voxeld_posegraph_change *r);
+
 #endif

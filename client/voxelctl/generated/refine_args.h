@@ -82,5 +82,16 @@ void ctl_refine_run_request(const struct ctl_refine_args *args,
 
 /* Print a record as JSON to standard output. */
 void ctl_refine_run_json(const struct voxeld_volume_refined *r);
+void ctl_refine_progress_json(const struct voxeld_volume_refine_status *r);
+
+/* By hand, in client/voxelctl/volume. Returns the exit status. */
+typedef int ctl_refine_run_fn(struct voxeld_client *client,
+                              const struct ctl_globals *globals,
+                              const struct ctl_refine_args *args);
+ctl_refine_run_fn ctl_refine_run;
+ctl_refine_run_fn ctl_refine_cancel;
+/* Print for people. */
+void ctl_refine_print_progress(const struct ctl_refine_args *args,
+                               const struct voxeld_volume_refine_status *r);
 
 #endif

@@ -13,3 +13,15 @@ void ctl_refine_run_json(const struct voxeld_volume_refined *r)
     ctl_json_member_number(stdout, false, "engine_ms", r->engine_ms);
     (void)fputs("}\n", stdout);
 }
+
+void ctl_refine_progress_json(const struct voxeld_volume_refine_status *r)
+{
+    (void)fputc('{', stdout);
+    (void)printf("\"running\": %s", r->running ? "true" : "false");
+    ctl_json_member_number(stdout, false, "fraction", r->fraction);
+    ctl_json_member_count(stdout, false, "level", r->level);
+    ctl_json_member_count(stdout, false, "n_voxels", r->n_voxels);
+    ctl_json_member_count(stdout, false, "n_losses", r->n_losses);
+    ctl_json_member_number(stdout, false, "energy", r->energy);
+    (void)fputs("}\n", stdout);
+}

@@ -134,5 +134,7 @@ void ctl_slac_volume_request(const struct ctl_slac_args *args,
                              struct voxeld_slac_deform_volume_request *out)
 {
     out->grid = args->words[0];
+    out->volume = args->words[1];
+    out->to = args->words[2];
     out->ttl_s = args->ttl;
 }

@@ -81,7 +81,21 @@ void ctl_slac_volume_request(const struct ctl_slac_args *args,
 
 /* Print a record as JSON to standard output. */
 void ctl_slac_optimize_json(const struct voxeld_slac_result *r);
+void ctl_slac_progress_json(const struct voxeld_slac_progress_result *r);
 void ctl_slac_apply_json(const struct voxeld_slac_moved *r);
 void ctl_slac_volume_json(const struct voxeld_slac_deformed *r);
+
+/* By hand, in client/voxelctl/slac. Returns the exit status. */
+typedef int ctl_slac_run_fn(struct voxeld_client *client,
+                            const struct ctl_globals *globals,
+                            const struct ctl_slac_args *args);
+ctl_slac_run_fn ctl_slac_optimize;
+ctl_slac_run_fn ctl_slac_cancel;
+ctl_slac_run_fn ctl_slac_apply;
+/* Print for people. */
+void ctl_slac_print_progress(const struct ctl_slac_args *args,
+                             const struct voxeld_slac_progress_result *r);
+void ctl_slac_print_deformed(const struct ctl_slac_args *args,
+                             const struct voxeld_slac_deformed *r);
 
 #endif

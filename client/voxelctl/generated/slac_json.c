@@ -17,6 +17,27 @@ void ctl_slac_optimize_json(const struct voxeld_slac_result *r)
     (void)fputs("}\n", stdout);
 }
 
+void ctl_slac_progress_json(const struct voxeld_slac_progress_result *r)
+{
+    (void)fputc('{', stdout);
+    {
+        static const char *const names[] = {"running", "done", "failed", "cancelled"};
+
+        ctl_json_member_choice(stdout, true, "state", names,
+                               sizeof names / sizeof names[0], (size_t)r->state);
+    }
+    ctl_json_member_count(stdout, false, "iteration", r->iteration);
+    ctl_json_member_count(stdout, false, "iterations", r->iterations);
+    ctl_json_member_number(stdout, false, "data", r->data);
+    ctl_json_member_number(stdout, false, "regularizer", r->regularizer);
+    ctl_json_member_count(stdout, false, "n_pairs", r->n_pairs);
+    ctl_json_member_count(stdout, false, "n_edges", r->n_edges);
+    ctl_json_member_count(stdout, false, "n_control_points", r->n_control_points);
+    ctl_json_member_number(stdout, false, "elapsed_s", r->elapsed_s);
+    ctl_json_member_string(stdout, false, "error", r->error);
+    (void)fputs("}\n", stdout);
+}
+
 void ctl_slac_apply_json(const struct voxeld_slac_moved *r)
 {
     (void)fputc('{', stdout);

@@ -373,6 +373,7 @@ void ctl_volume_stamp_request(const struct ctl_volume_args *args,
                               struct voxeld_volume_stamp_request *out)
 {
     out->volume = args->words[0];
+    out->scene = args->words[1];
     out->min_weight = args->min_weight;
     out->material = args->material;
     out->labels_as_materials = ctl_volume_has(args, CTL_VOLUME_LABELS);
@@ -383,6 +384,7 @@ void ctl_volume_import_request(const struct ctl_volume_args *args,
                                struct voxeld_volume_import_scene_request *out)
 {
     out->volume = args->words[0];
+    out->scene = args->words[1];
     out->version = args->at_version;
     out->snapshot = args->at_snapshot;
     out->weight = args->weight;
@@ -393,6 +395,7 @@ void ctl_volume_copy_request(const struct ctl_volume_args *args,
                              struct voxeld_volume_copy_request *out)
 {
     out->volume = args->words[0];
+    out->to = args->words[1];
     out->ttl_s = args->ttl;
     out->durable = ctl_volume_has(args, CTL_VOLUME_DURABLE);
     out->fsync = args->durable;

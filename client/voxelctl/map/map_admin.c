@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* voxelctl map create, drop, list, info, save, load. */
+/* What voxelctl map create, list, info, save and load print for people. */
 #include <inttypes.h>
 #include <string.h>
 
-#include "client/voxelctl/map/map_commands.h"
+#include "client/voxelctl/generated/map_args.h"
 
 static const char *fsync_name(enum voxeld_map_fsync fsync)
 {
@@ -12,7 +12,7 @@ static const char *fsync_name(enum voxeld_map_fsync fsync)
     return (size_t)fsync < sizeof names / sizeof names[0] ? names[fsync] : "?";
 }
 
-static void print_text(const struct voxeld_map_info *map)
+void ctl_map_print_line(const struct voxeld_map_info *map)
 {
     char entries[32];
     char bytes[32];
@@ -32,11 +32,12 @@ static void print_text(const struct voxeld_map_info *map)
     (void)fputc('\n', stdout);
 }
 
-static void print_more(const struct voxeld_map_info *map)
+void ctl_map_print_info(const struct voxeld_map_info *map)
 {
     const struct voxeld_lattice *l = &map->lattice;
     char number[32];
 
+    ctl_map_print_line(map);
     (void)printf("capacity    %s entries; index load %.2f, %.1f bytes an entry\n",
                  ctl_thousands(map->capacity, number), map->load,
                  map->index_bytes_per_entry);
@@ -65,53 +66,7 @@ static void print_more(const struct voxeld_map_info *map)
                  map->erase_epoch);
 }
 
-/* Prints the one map that was made or loaded. */
-static int print_one(const struct ctl_globals *globals, struct voxeld_maps *take_maps,
-                     const char *existed, const char *made)
-{
-    if (globals->json) {
-        (void)printf("{\"existed\": %s, \"map\": ",
-                     take_maps->existed ? "true" : "false");
-        ctl_map_print_json(&take_maps->maps[0]);
-        (void)fputs("}\n", stdout);
-    } else {
-        (void)printf("%s ", take_maps->existed ? existed : made);
-        print_text(&take_maps->maps[0]);
-    }
-    voxeld_maps_free(take_maps);
-    return ctl_flush();
-}
-
-int ctl_map_create(struct voxeld_client *client, const struct ctl_globals *globals,
-                   const struct ctl_map_args *args)
-{
-    struct voxeld_map_create_request request = {0};
-    struct voxeld_maps *maps;
-    struct voxeld_error error;
-
-    ctl_map_create_request(args, &request);
-    if (voxeld_map_create(client, &request, &maps, &error) != VOXELD_OK) {
-        return ctl_failed(request.map, &error);
-    }
-    return print_one(globals, maps, "there already:", "made");
-}
-
-int ctl_map_drop(struct voxeld_client *client, const struct ctl_globals *globals,
-                 const struct ctl_map_args *args)
-{
-    const char *name = args->words[0];
-    bool existed = false;
-    struct voxeld_error error;
-
-    if (voxeld_map_drop(client, NULL, name, ctl_map_has(args, CTL_MAP_MISSING_OK),
-                        &existed, &error) != VOXELD_OK) {
-        return ctl_failed(name, &error);
-    }
-    ctl_print_dropped(globals, existed, name);
-    return ctl_flush();
-}
-
-static void print_table(const struct voxeld_maps *maps)
+void ctl_map_print_list(const struct voxeld_maps *maps)
 {
     struct ctl_table table;
     char text[CTL_NUMBER_BYTES];
@@ -134,91 +89,12 @@ static void print_table(const struct voxeld_maps *maps)
     ctl_table_end(&table);
 }
 
-int ctl_map_list(struct voxeld_client *client, const struct ctl_globals *globals,
-                 const struct ctl_map_args *args)
+void ctl_map_print_saved(const struct voxeld_map_saved *saved)
 {
-    struct voxeld_maps *maps;
-    struct voxeld_error error;
-
-    (void)args;
-    if (voxeld_map_list(client, NULL, &maps, &error) != VOXELD_OK) {
-        return ctl_failed("map list", &error);
-    }
-    if (globals->json) {
-        (void)fputs("{\"maps\": [", stdout);
-    }
-    for (size_t i = 0; i < maps->n_maps && globals->json; i++) {
-        (void)fputs(i > 0 ? ", " : "", stdout);
-        ctl_map_print_json(&maps->maps[i]);
-    }
-    if (!globals->json && maps->n_maps > 0) {
-        print_table(maps);
-    }
-    ctl_print_total(globals, maps->n_maps, "maps", maps->n_bytes, maps->limit_bytes);
-    voxeld_maps_free(maps);
-    return ctl_flush();
-}
-
-int ctl_map_info(struct voxeld_client *client, const struct ctl_globals *globals,
-                 const struct ctl_map_args *args)
-{
-    struct voxeld_maps *maps;
-    struct voxeld_error error;
-
-    if (voxeld_map_get(client, NULL, args->words[0], &maps, &error) != VOXELD_OK) {
-        return ctl_failed(args->words[0], &error);
-    }
-    if (globals->json) {
-        ctl_map_print_json(&maps->maps[0]);
-        (void)fputc('\n', stdout);
-    } else {
-        print_text(&maps->maps[0]);
-        print_more(&maps->maps[0]);
-    }
-    voxeld_maps_free(maps);
-    return ctl_flush();
-}
-
-int ctl_map_save(struct voxeld_client *client, const struct ctl_globals *globals,
-                 const struct ctl_map_args *args)
-{
-    struct voxeld_map_saved saved = {0};
-    struct voxeld_error error;
     char entries[32];
     char bytes[32];
 
-    if (voxeld_map_save(client, NULL, args->words[0], args->file, &saved, &error) !=
-        VOXELD_OK) {
-        return ctl_failed(args->words[0], &error);
-    }
-    if (globals->json) {
-        char digest[20];
-
-        (void)snprintf(digest, sizeof digest, "%016" PRIx64, saved.digest);
-        (void)fputc('{', stdout);
-        ctl_json_member_string(stdout, true, "file", saved.file);
-        ctl_json_member_count(stdout, false, "n_bytes", saved.n_bytes);
-        ctl_json_member_count(stdout, false, "n_entries", saved.n_entries);
-        ctl_json_member_string(stdout, false, "digest", digest);
-        (void)fputs("}\n", stdout);
-    } else {
-        (void)printf("%s: %s entries in %s bytes, digest %016" PRIx64 "\n", saved.file,
-                     ctl_thousands(saved.n_entries, entries),
-                     ctl_thousands(saved.n_bytes, bytes), saved.digest);
-    }
-    return ctl_flush();
-}
-
-int ctl_map_load(struct voxeld_client *client, const struct ctl_globals *globals,
-                 const struct ctl_map_args *args)
-{
-    struct voxeld_map_load_request request = {0};
-    struct voxeld_maps *maps;
-    struct voxeld_error error;
-
-    ctl_map_load_request(args, &request);
-    if (voxeld_map_load(client, &request, &maps, &error) != VOXELD_OK) {
-        return ctl_failed(request.map, &error);
-    }
-    return print_one(globals, maps, "replaced", "loaded");
+    (void)printf("%s: %s entries in %s bytes, digest %016" PRIx64 "\n", saved->file,
+                 ctl_thousands(saved->n_entries, entries),
+                 ctl_thousands(saved->n_bytes, bytes), saved->digest);
 }

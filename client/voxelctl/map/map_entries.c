@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/voxelctl/map/map_commands.h"
+#include "client/voxelctl/generated/map_args.h"
 
 /* find prints at most so many rows; --out takes more. */
 enum {

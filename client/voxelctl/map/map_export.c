@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "client/voxelctl/map/map_commands.h"
+#include "client/voxelctl/generated/map_args.h"
 
 enum {
     MAX_ARRAYS = CTL_MAX_LISTED + 2 /* with keys and indices */

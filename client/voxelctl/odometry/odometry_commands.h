@@ -5,19 +5,6 @@
 
 #include "client/voxelctl/generated/odometry_args.h"
 
-/* Runs one subcommand and returns the exit status. */
-typedef int ctl_odometry_run_fn(struct voxeld_client *client,
-                                const struct ctl_globals *globals,
-                                const struct ctl_odometry_args *args);
-
-ctl_odometry_run_fn ctl_odometry_create;
-ctl_odometry_run_fn ctl_odometry_drop;
-ctl_odometry_run_fn ctl_odometry_list;
-ctl_odometry_run_fn ctl_odometry_info;
-ctl_odometry_run_fn ctl_odometry_reset;
-ctl_odometry_run_fn ctl_odometry_register;
-ctl_odometry_run_fn ctl_odometry_run;
-
 /* Why a scan is lost, in words; static. */
 const char *ctl_odometry_reason(enum voxeld_odometry_reason reason);
 

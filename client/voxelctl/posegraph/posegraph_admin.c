@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* voxelctl posegraph create, drop, list, info, optimize. */
+/* What voxelctl posegraph create, list, info and optimize print for people. */
 #include <inttypes.h>
 #include <string.h>
 
-#include "client/voxelctl/posegraph/posegraph_commands.h"
+#include "client/voxelctl/generated/posegraph_args.h"
 
-static void print_line(const struct voxeld_posegraph_info *g)
+void ctl_posegraph_print_line(const struct voxeld_posegraph_info *g)
 {
     char text[5][32];
 
@@ -23,10 +23,11 @@ static void print_line(const struct voxeld_posegraph_info *g)
         ctl_thousands(g->n_bytes, text[4]), g->version, g->durable ? ", durable" : "");
 }
 
-static void print_more(const struct voxeld_posegraph_info *g)
+void ctl_posegraph_print_info(const struct voxeld_posegraph_info *g)
 {
     char number[32];
 
+    ctl_posegraph_print_line(g);
     for (size_t i = 0; i < g->n_versions; i++) {
         (void)printf("version     %" PRIu64 ": %s nodes, cost %g\n",
                      g->versions[i].version,
@@ -50,47 +51,7 @@ static void print_more(const struct voxeld_posegraph_info *g)
     (void)printf("generation  %" PRIu64 "\n", g->generation);
 }
 
-int ctl_posegraph_create(struct voxeld_client *client, const struct ctl_globals *globals,
-                         const struct ctl_posegraph_args *args)
-{
-    struct voxeld_posegraph_create_request request = {0};
-    struct voxeld_posegraphs *graphs;
-    struct voxeld_error error;
-
-    ctl_posegraph_create_request(args, &request);
-    if (voxeld_posegraph_create(client, &request, &graphs, &error) != VOXELD_OK) {
-        return ctl_failed(request.posegraph, &error);
-    }
-    if (globals->json) {
-        (void)printf("{\"existed\": %s, \"posegraph\": ",
-                     graphs->existed ? "true" : "false");
-        ctl_posegraph_print_json(&graphs->posegraphs[0]);
-        (void)fputs("}\n", stdout);
-    } else {
-        (void)printf("%s ", graphs->existed ? "there already:" : "made");
-        print_line(&graphs->posegraphs[0]);
-    }
-    voxeld_posegraphs_free(graphs);
-    return ctl_flush();
-}
-
-int ctl_posegraph_drop(struct voxeld_client *client, const struct ctl_globals *globals,
-                       const struct ctl_posegraph_args *args)
-{
-    const char *name = args->words[0];
-    bool existed = false;
-    struct voxeld_error error;
-
-    if (voxeld_posegraph_drop(client, NULL, name,
-                              ctl_posegraph_has(args, CTL_POSEGRAPH_MISSING_OK), &existed,
-                              &error) != VOXELD_OK) {
-        return ctl_failed(name, &error);
-    }
-    ctl_print_dropped(globals, existed, name);
-    return ctl_flush();
-}
-
-static void print_table(const struct voxeld_posegraphs *graphs)
+void ctl_posegraph_print_list(const struct voxeld_posegraphs *graphs)
 {
     struct ctl_table table;
     char text[CTL_NUMBER_BYTES];
@@ -118,76 +79,13 @@ static void print_table(const struct voxeld_posegraphs *graphs)
     ctl_table_end(&table);
 }
 
-int ctl_posegraph_list(struct voxeld_client *client, const struct ctl_globals *globals,
-                       const struct ctl_posegraph_args *args)
+void ctl_posegraph_print_optimized(const struct ctl_posegraph_args *args,
+                                   const struct voxeld_posegraph_change *change)
 {
-    struct voxeld_posegraphs *graphs;
-    struct voxeld_error error;
-
-    (void)args;
-    if (voxeld_posegraph_list(client, NULL, &graphs, &error) != VOXELD_OK) {
-        return ctl_failed("posegraph list", &error);
-    }
-    if (globals->json) {
-        (void)fputs("{\"posegraphs\": [", stdout);
-    }
-    for (size_t i = 0; i < graphs->n_posegraphs && globals->json; i++) {
-        (void)fputs(i > 0 ? ", " : "", stdout);
-        ctl_posegraph_print_json(&graphs->posegraphs[i]);
-    }
-    if (!globals->json && graphs->n_posegraphs > 0) {
-        print_table(graphs);
-    }
-    ctl_print_total(globals, graphs->n_posegraphs, "pose graphs", graphs->n_bytes,
-                    graphs->limit_bytes);
-    voxeld_posegraphs_free(graphs);
-    return ctl_flush();
-}
-
-int ctl_posegraph_info(struct voxeld_client *client, const struct ctl_globals *globals,
-                       const struct ctl_posegraph_args *args)
-{
-    struct voxeld_posegraphs *graphs;
-    struct voxeld_error error;
-
-    if (voxeld_posegraph_get(client, NULL, args->words[0], &graphs, &error) !=
-        VOXELD_OK) {
-        return ctl_failed(args->words[0], &error);
-    }
-    if (globals->json) {
-        ctl_posegraph_print_json(&graphs->posegraphs[0]);
-        (void)fputc('\n', stdout);
-    } else {
-        print_line(&graphs->posegraphs[0]);
-        print_more(&graphs->posegraphs[0]);
-    }
-    voxeld_posegraphs_free(graphs);
-    return ctl_flush();
-}
-
-int ctl_posegraph_optimize(struct voxeld_client *client,
-                           const struct ctl_globals *globals,
-                           const struct ctl_posegraph_args *args)
-{
-    struct voxeld_posegraph_optimize_request request = {0};
-    struct voxeld_posegraph_change *change;
-    struct voxeld_error error;
-
-    ctl_posegraph_optimize_request(args, &request);
-    if (voxeld_posegraph_optimize(client, &request, &change, &error) != VOXELD_OK) {
-        return ctl_failed(request.posegraph, &error);
-    }
-    if (globals->json) {
-        ctl_posegraph_optimize_json(change);
-    } else {
-        (void)printf("%s: version %" PRIu64 ", cost %g to %g in %" PRIu32
-                     " steps%s; moved by up to %.3f m, %" PRIu64
-                     " outliers; %.2f ms in the engine\n",
-                     request.posegraph, change->version, change->initial_cost,
-                     change->cost, change->n_iterations,
-                     change->converged ? "" : " (not converged)", change->max_moved_m,
-                     change->n_outliers, change->engine_ms);
-    }
-    voxeld_posegraph_change_free(change);
-    return ctl_flush();
+    (void)printf("%s: version %" PRIu64 ", cost %g to %g in %" PRIu32
+                 " steps%s; moved by up to %.3f m, %" PRIu64
+                 " outliers; %.2f ms in the engine\n",
+                 args->words[0], change->version, change->initial_cost, change->cost,
+                 change->n_iterations, change->converged ? "" : " (not converged)",
+                 change->max_moved_m, change->n_outliers, change->engine_ms);
 }

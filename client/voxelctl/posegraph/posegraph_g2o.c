@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/voxelctl/posegraph/posegraph_commands.h"
+#include "client/voxelctl/generated/posegraph_args.h"
 
 enum {
     LINE_BYTES = 4096,

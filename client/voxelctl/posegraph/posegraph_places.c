@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/voxelctl/posegraph/posegraph_commands.h"
+#include "client/voxelctl/generated/posegraph_args.h"
 
 int ctl_posegraph_keyframe(struct voxeld_client *client,
                            const struct ctl_globals *globals,

@@ -51,11 +51,4 @@ bool ctl_scene_grow(void **block, size_t n, size_t n_bytes);
 /* scene_edit.c: prints what a change did as text, without an end of line. */
 void ctl_scene_print_counts(const struct voxeld_scene_change *change);
 
-/* scene_json.c: appends the operations of a JSON file to the list. CTL_FAILED after a message. In
- * either case the caller frees *out, after it has used the list. */
-struct ctl_scene_json;
-int ctl_scene_json_read(const char *path, struct voxeld_scene_operations *list,
-                        struct ctl_scene_json **out);
-void ctl_scene_json_free(struct ctl_scene_json *json);
-
 #endif

@@ -2,6 +2,7 @@
 /* voxelctl scene edit. */
 #include <inttypes.h>
 
+#include "client/voxelctl/generated/scene_messages.h"
 #include "client/voxelctl/scene/scene_commands.h"
 
 void ctl_scene_print_counts(const struct voxeld_scene_change *change)
@@ -73,6 +74,35 @@ static int send_edit(struct voxeld_client *client, const struct ctl_globals *glo
     return ctl_flush();
 }
 
+/* Appends the operations of a file, which live as long as the arena. CTL_FAILED after a message. */
+static int add_operations(const char *path, struct voxeld_scene_operations *list,
+                          struct vxd_decoder **arena)
+{
+    const Voxeld__V1__SceneEditRequest *file;
+    ProtobufCMessage *message = NULL;
+    struct vxd_err err = {0};
+    int result = ctl_read_message(path, &voxeld__v1__scene_edit_request__descriptor,
+                                  "operations", arena, &message);
+
+    if (result != CTL_OK) {
+        return result;
+    }
+    file = (const Voxeld__V1__SceneEditRequest *)message;
+    for (size_t i = 0; i < file->n_operations; i++) {
+        struct voxeld_scene_operation *operation =
+            voxeld_scene_add(list, VOXELD_SHAPE_NONE);
+
+        if (operation == NULL) {
+            return ctl_error("%s: no memory for its operations", path);
+        }
+        if (!ctl_read_scene_operation(file->operations[i], *arena, operation, &err)) {
+            return ctl_error("%s: operations[%zu]: %s: %s", path, i, err.field,
+                             err.message);
+        }
+    }
+    return file->n_operations > 0 ? CTL_OK : ctl_error("%s: no list of operations", path);
+}
+
 int ctl_scene_check_edit(const struct ctl_scene_args *args)
 {
     struct ctl_scene_edits edits = {0};
@@ -90,17 +120,17 @@ int ctl_scene_edit(struct voxeld_client *client, const struct ctl_globals *globa
                    const struct ctl_scene_args *args)
 {
     struct ctl_scene_edits edits = {0};
-    struct ctl_scene_json *json = NULL;
+    struct vxd_decoder *arena = NULL;
     int result = ctl_scene_take_shapes(args, &edits);
 
     result = result == CTL_OK ? read_files(args, &edits) : result;
     if (result == CTL_OK && args->operations != NULL) {
-        result = ctl_scene_json_read(args->operations, &edits.operations, &json);
+        result = add_operations(args->operations, &edits.operations, &arena);
     }
     if (result == CTL_OK) {
         result = send_edit(client, globals, args, &edits);
     }
-    ctl_scene_json_free(json);
+    vxd_decoder_destroy(arena);
     for (size_t i = 0; i < edits.n_files; i++) {
         ctl_array_clear(&edits.arrays[i]);
     }

@@ -5,14 +5,6 @@
 
 #include "client/voxelctl/generated/slac_args.h"
 
-/* Runs one subcommand and returns the exit status. */
-typedef int ctl_slac_run_fn(struct voxeld_client *client,
-                            const struct ctl_globals *globals,
-                            const struct ctl_slac_args *args);
-
-ctl_slac_run_fn ctl_slac_optimize;
-ctl_slac_run_fn ctl_slac_apply;
-
 /* Points of files, one after the other. */
 struct ctl_slac_points {
     float *points;  /* n x 3 */

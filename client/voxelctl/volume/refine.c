@@ -1,43 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 /* voxelctl refine: a folder's colour images refine a volume. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "client/voxelctl/generated/refine_args.h"
 #include "client/voxelctl/volume/volume_commands.h"
-#include "client/voxelctl/volume/voxelctl_volume.h"
 
-static int show_progress(struct voxeld_client *client, const struct ctl_globals *globals,
-                         const struct ctl_refine_args *args)
+void ctl_refine_print_progress(const struct ctl_refine_args *args,
+                               const struct voxeld_volume_refine_status *status)
 {
     const char *name = args->words[0];
-    struct voxeld_volume_refine_status *status;
-    struct voxeld_error error;
     char text[32];
 
-    if (voxeld_volume_refine_status(client, NULL, name, &status, &error) != VOXELD_OK) {
-        return ctl_failed(name, &error);
-    }
-    if (globals->json) {
-        (void)printf("{\"running\": %s", status->running ? "true" : "false");
-        ctl_json_member_number(stdout, false, "fraction", status->fraction);
-        ctl_json_member_count(stdout, false, "level", status->level);
-        ctl_json_member_count(stdout, false, "n_voxels", status->n_voxels);
-        ctl_json_member_number(stdout, false, "energy", status->energy);
-        (void)fputs("}\n", stdout);
-    } else if (status->running) {
+    if (status->running) {
         (void)printf("%s: %.0f %% done, %s voxels at level %u, energy %.4g\n", name,
                      100 * status->fraction, ctl_thousands(status->n_voxels, text),
                      status->level, status->energy);
     } else {
         (void)printf("%s is not being refined\n", name);
     }
-    voxeld_volume_refine_status_free(status);
-    return ctl_flush();
 }
 
-static int cancel(struct voxeld_client *client, const struct ctl_globals *globals,
-                  const struct ctl_refine_args *args)
+int ctl_refine_cancel(struct voxeld_client *client, const struct ctl_globals *globals,
+                      const struct ctl_refine_args *args)
 {
     const char *name = args->words[0];
     struct voxeld_error error;
@@ -141,8 +125,8 @@ static int refine_folder(struct voxeld_client *client, const struct ctl_globals 
     return result;
 }
 
-static int run_refine(struct voxeld_client *client, const struct ctl_globals *globals,
-                      const struct ctl_refine_args *args)
+int ctl_refine_run(struct voxeld_client *client, const struct ctl_globals *globals,
+                   const struct ctl_refine_args *args)
 {
     struct ctl_folder folder = {0};
     uint32_t every = 1;
@@ -159,64 +143,3 @@ static int run_refine(struct voxeld_client *client, const struct ctl_globals *gl
     ctl_folder_clear(&folder);
     return result;
 }
-
-static const struct sub {
-    const struct ctl_manual *manual;
-    int (*run)(struct voxeld_client *client, const struct ctl_globals *globals,
-               const struct ctl_refine_args *args);
-} subs[] = {
-    {&ctl_refine_run_manual, run_refine},
-    {&ctl_refine_progress_manual, show_progress},
-    {&ctl_refine_cancel_manual, cancel},
-};
-
-static int no_subcommand(const char *word)
-{
-    const char *names[sizeof subs / sizeof subs[0]];
-
-    for (size_t i = 0; i < sizeof subs / sizeof subs[0]; i++) {
-        names[i] = strchr(subs[i].manual->command.name, ' ') + 1;
-    }
-    return ctl_no_subcommand("refine", word, names, sizeof subs / sizeof subs[0]);
-}
-
-static int run(struct ctl_globals *globals, int argc, char **argv)
-{
-    struct ctl_refine_args args = {0};
-    const struct sub *sub = NULL;
-    struct voxeld_client *client;
-    int result = CTL_OK;
-
-    if (argc < 2) {
-        return ctl_usage("refine", "no subcommand");
-    }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        (void)fputs(ctl_refine_help, stdout);
-        return ctl_flush();
-    }
-    for (size_t i = 0; i < sizeof subs / sizeof subs[0] && sub == NULL; i++) {
-        if (strcmp(strchr(subs[i].manual->command.name, ' ') + 1, argv[1]) == 0) {
-            sub = &subs[i];
-        }
-    }
-    if (sub == NULL) {
-        return no_subcommand(argv[1]);
-    }
-    if (!ctl_refine_parse(globals, sub->manual, argc - 1, argv + 1, &args, &result)) {
-        return result;
-    }
-    client = ctl_connect(globals);
-    if (client == NULL) {
-        return CTL_FAILED;
-    }
-    result = sub->run(client, globals, &args);
-    voxeld_close(client);
-    return result;
-}
-
-const struct ctl_command ctl_refine = {
-    .name = "refine",
-    .summary = ctl_refine_summary,
-    .help = ctl_refine_help,
-    .run = run,
-};

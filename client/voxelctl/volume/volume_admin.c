@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* voxelctl volume create, drop, list, info. */
+/* What voxelctl volume create, list and info print for people. */
 #include <inttypes.h>
-#include <string.h>
 
 #include "client/voxelctl/volume/volume_commands.h"
 
@@ -24,10 +23,11 @@ void ctl_volume_print_line(const struct voxeld_volume_info *v)
                  v->durable ? ", durable" : "");
 }
 
-static void print_more(const struct voxeld_volume_info *v)
+void ctl_volume_print_info(const struct voxeld_volume_info *v)
 {
     char number[32];
 
+    ctl_volume_print_line(v);
     (void)printf("origin      %g, %g, %g\nweights     up to %g\n", v->origin[0],
                  v->origin[1], v->origin[2], v->max_weight);
     if (v->max_bytes > 0) {
@@ -50,47 +50,7 @@ static void print_more(const struct voxeld_volume_info *v)
     (void)printf("generation  %" PRIu64 ", stamp %" PRIu64 "\n", v->generation, v->stamp);
 }
 
-int ctl_volume_create(struct voxeld_client *client, const struct ctl_globals *globals,
-                      const struct ctl_volume_args *args)
-{
-    struct voxeld_volume_create_request request = {0};
-    struct voxeld_volumes *volumes;
-    struct voxeld_error error;
-
-    ctl_volume_create_request(args, &request);
-    if (voxeld_volume_create(client, &request, &volumes, &error) != VOXELD_OK) {
-        return ctl_failed(request.volume, &error);
-    }
-    if (globals->json) {
-        (void)printf("{\"existed\": %s, \"volume\": ",
-                     volumes->existed ? "true" : "false");
-        ctl_volume_print_json(&volumes->volumes[0]);
-        (void)fputs("}\n", stdout);
-    } else {
-        (void)printf("%s ", volumes->existed ? "there already:" : "made");
-        ctl_volume_print_line(&volumes->volumes[0]);
-    }
-    voxeld_volumes_free(volumes);
-    return ctl_flush();
-}
-
-int ctl_volume_drop(struct voxeld_client *client, const struct ctl_globals *globals,
-                    const struct ctl_volume_args *args)
-{
-    const char *name = args->words[0];
-    bool existed = false;
-    struct voxeld_error error;
-
-    if (voxeld_volume_drop(client, NULL, name,
-                           ctl_volume_has(args, CTL_VOLUME_MISSING_OK), &existed,
-                           &error) != VOXELD_OK) {
-        return ctl_failed(name, &error);
-    }
-    ctl_print_dropped(globals, existed, name);
-    return ctl_flush();
-}
-
-static void print_table(const struct voxeld_volumes *volumes)
+void ctl_volume_print_list(const struct voxeld_volumes *volumes)
 {
     struct ctl_table table;
     char text[CTL_NUMBER_BYTES];
@@ -115,50 +75,4 @@ static void print_table(const struct voxeld_volumes *volumes)
         ctl_table_cell(&table, "%s", v->owner);
     }
     ctl_table_end(&table);
-}
-
-int ctl_volume_list(struct voxeld_client *client, const struct ctl_globals *globals,
-                    const struct ctl_volume_args *args)
-{
-    struct voxeld_volumes *volumes;
-    struct voxeld_error error;
-
-    (void)args;
-    if (voxeld_volume_list(client, NULL, &volumes, &error) != VOXELD_OK) {
-        return ctl_failed("volume list", &error);
-    }
-    if (globals->json) {
-        (void)fputs("{\"volumes\": [", stdout);
-    }
-    for (size_t i = 0; i < volumes->n_volumes && globals->json; i++) {
-        (void)fputs(i > 0 ? ", " : "", stdout);
-        ctl_volume_print_json(&volumes->volumes[i]);
-    }
-    if (!globals->json && volumes->n_volumes > 0) {
-        print_table(volumes);
-    }
-    ctl_print_total(globals, volumes->n_volumes, "volumes", volumes->n_bytes,
-                    volumes->limit_bytes);
-    voxeld_volumes_free(volumes);
-    return ctl_flush();
-}
-
-int ctl_volume_info(struct voxeld_client *client, const struct ctl_globals *globals,
-                    const struct ctl_volume_args *args)
-{
-    struct voxeld_volumes *volumes;
-    struct voxeld_error error;
-
-    if (voxeld_volume_get(client, NULL, args->words[0], &volumes, &error) != VOXELD_OK) {
-        return ctl_failed(args->words[0], &error);
-    }
-    if (globals->json) {
-        ctl_volume_print_json(&volumes->volumes[0]);
-        (void)fputc('\n', stdout);
-    } else {
-        ctl_volume_print_line(&volumes->volumes[0]);
-        print_more(&volumes->volumes[0]);
-    }
-    voxeld_volumes_free(volumes);
-    return ctl_flush();
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* voxelctl volume clear, decay, copy. */
-#include <inttypes.h>
+/* voxelctl volume clear, decay: which part, and what is printed for people. */
 #include <string.h>
 
 #include "client/voxelctl/volume/volume_commands.h"
@@ -52,91 +51,44 @@ static int parse_region(const char *command, const struct ctl_volume_args *args,
     return CTL_OK;
 }
 
-static void print_change(const char *volume, const struct voxeld_volume_change *change)
+int ctl_volume_fill_clear(const struct ctl_volume_args *args,
+                          struct voxeld_volume_clear_request *request)
 {
-    char text[2][32];
-
-    (void)printf("%s: %s blocks removed, it has %s\n", volume,
-                 ctl_thousands(change->n_removed, text[0]),
-                 ctl_thousands(change->n_blocks, text[1]));
-}
-
-int ctl_volume_clear(struct voxeld_client *client, const struct ctl_globals *globals,
-                     const struct ctl_volume_args *args)
-{
-    struct voxeld_volume_clear_request request = {.volume = args->words[0]};
-    struct voxeld_volume_change *change;
-    struct voxeld_error error;
     struct region region;
 
     if (parse_region("volume clear", args, &region) != CTL_OK) {
         return CTL_USAGE;
     }
-    request.all = region.all;
-    request.has_box = region.has_box;
-    request.box = region.box;
-    memcpy(request.centre, region.ball, sizeof request.centre);
-    request.radius_m = region.ball[3];
-    if (voxeld_volume_clear(client, &request, &change, &error) != VOXELD_OK) {
-        return ctl_failed(request.volume, &error);
-    }
-    if (globals->json) {
-        ctl_volume_clear_json(change);
-    } else {
-        print_change(request.volume, change);
-    }
-    voxeld_volume_change_free(change);
-    return ctl_flush();
+    request->all = region.all;
+    request->has_box = region.has_box;
+    request->box = region.box;
+    memcpy(request->centre, region.ball, sizeof request->centre);
+    request->radius_m = region.ball[3];
+    return CTL_OK;
 }
 
-int ctl_volume_decay(struct voxeld_client *client, const struct ctl_globals *globals,
-                     const struct ctl_volume_args *args)
+int ctl_volume_fill_decay(const struct ctl_volume_args *args,
+                          struct voxeld_volume_decay_request *request)
 {
-    struct voxeld_volume_decay_request request = {
-        .volume = args->words[0], .factor = args->factor, .min_weight = args->min_weight};
-    struct voxeld_volume_change *change;
-    struct voxeld_error error;
     struct region region;
 
     if (parse_region("volume decay", args, &region) != CTL_OK) {
         return CTL_USAGE;
     }
-    request.all = region.all;
-    request.has_box = region.has_box;
-    request.box = region.box;
-    memcpy(request.centre, region.ball, sizeof request.centre);
-    request.radius_m = region.ball[3];
-    if (voxeld_volume_decay(client, &request, &change, &error) != VOXELD_OK) {
-        return ctl_failed(request.volume, &error);
-    }
-    if (globals->json) {
-        ctl_volume_decay_json(change);
-    } else {
-        print_change(request.volume, change);
-    }
-    voxeld_volume_change_free(change);
-    return ctl_flush();
+    request->all = region.all;
+    request->has_box = region.has_box;
+    request->box = region.box;
+    memcpy(request->centre, region.ball, sizeof request->centre);
+    request->radius_m = region.ball[3];
+    return CTL_OK;
 }
 
-int ctl_volume_copy(struct voxeld_client *client, const struct ctl_globals *globals,
-                    const struct ctl_volume_args *args)
+void ctl_volume_print_change(const struct ctl_volume_args *args,
+                             const struct voxeld_volume_change *change)
 {
-    struct voxeld_volume_copy_request request = {0};
-    struct voxeld_volumes *volumes;
-    struct voxeld_error error;
+    char text[2][32];
 
-    ctl_volume_copy_request(args, &request);
-    request.to = args->words[1];
-    if (voxeld_volume_copy(client, &request, &volumes, &error) != VOXELD_OK) {
-        return ctl_failed(request.volume, &error);
-    }
-    if (globals->json) {
-        ctl_volume_print_json(&volumes->volumes[0]);
-        (void)fputc('\n', stdout);
-    } else {
-        (void)fputs("made ", stdout);
-        ctl_volume_print_line(&volumes->volumes[0]);
-    }
-    voxeld_volumes_free(volumes);
-    return ctl_flush();
+    (void)printf("%s: %s blocks removed, it has %s\n", args->words[0],
+                 ctl_thousands(change->n_removed, text[0]),
+                 ctl_thousands(change->n_blocks, text[1]));
 }

@@ -5,36 +5,12 @@
 
 #include "client/voxelctl/generated/volume_args.h"
 
-/* Runs one subcommand and returns the exit status. */
-typedef int ctl_volume_run_fn(struct voxeld_client *client,
-                              const struct ctl_globals *globals,
-                              const struct ctl_volume_args *args);
-
-ctl_volume_run_fn ctl_volume_create;
-ctl_volume_run_fn ctl_volume_drop;
-ctl_volume_run_fn ctl_volume_list;
-ctl_volume_run_fn ctl_volume_info;
-ctl_volume_run_fn ctl_volume_integrate;
-ctl_volume_run_fn ctl_volume_scan;
-ctl_volume_run_fn ctl_volume_extract;
-ctl_volume_run_fn ctl_volume_render;
-ctl_volume_run_fn ctl_volume_view;
-ctl_volume_run_fn ctl_volume_clear;
-ctl_volume_run_fn ctl_volume_decay;
-ctl_volume_run_fn ctl_volume_copy;
-ctl_volume_run_fn ctl_volume_stamp;
-ctl_volume_run_fn ctl_volume_import;
-ctl_volume_run_fn ctl_volume_run;
-
 /* Reads a camera's matrix, or one line fx fy cx cy and 0, 4, 5 or 8 numbers of distortion; sides
  * stay 0. CTL_FAILED after a message. */
 int ctl_volume_read_camera(const char *path, struct voxeld_volume_camera *out);
 
 /* Parses "X,Y,Z,X,Y,Z"; CTL_USAGE after a message. NULL is no box. */
 int ctl_volume_parse_box(const char *text, bool *has_box, struct voxeld_volume_box *out);
-
-/* Describes a volume in a line of text. */
-void ctl_volume_print_line(const struct voxeld_volume_info *volume);
 
 /* Whether a path ends as files of meshes do: .ply, .glb or .obj. */
 bool ctl_volume_is_mesh(const char *path);

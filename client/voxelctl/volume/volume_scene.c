@@ -2,66 +2,36 @@
 /* voxelctl volume stamp, import: between volumes and scenes. */
 #include "client/voxelctl/volume/volume_commands.h"
 
-int ctl_volume_stamp(struct voxeld_client *client, const struct ctl_globals *globals,
-                     const struct ctl_volume_args *args)
+int ctl_volume_fill_stamp(const struct ctl_volume_args *args,
+                          struct voxeld_volume_stamp_request *request)
 {
-    struct voxeld_volume_stamp_request request = {
-        .volume = args->words[0],
-        .scene = args->words[1],
-        .min_weight = args->min_weight,
-        .material = (uint32_t)args->material,
-        .labels_as_materials = ctl_volume_has(args, CTL_VOLUME_LABELS),
-        .thin = ctl_volume_has(args, CTL_VOLUME_THIN)};
-    struct voxeld_volume_stamped *change;
-    struct voxeld_error error;
-    char text[3][32];
-
-    if (ctl_volume_parse_box(args->box, &request.has_box, &request.box) != CTL_OK) {
-        return CTL_USAGE;
-    }
-    if (voxeld_volume_stamp(client, &request, &change, &error) != VOXELD_OK) {
-        return ctl_failed(request.volume, &error);
-    }
-    if (globals->json) {
-        ctl_volume_stamp_json(change);
-    } else {
-        (void)printf("%s: %s voxels added and %s changed by %s triangles\n",
-                     request.scene, ctl_thousands(change->n_added, text[0]),
-                     ctl_thousands(change->n_changed, text[1]),
-                     ctl_thousands(change->n_triangles, text[2]));
-    }
-    voxeld_volume_stamped_free(change);
-    return ctl_flush();
+    return ctl_volume_parse_box(args->box, &request->has_box, &request->box);
 }
 
-int ctl_volume_import(struct voxeld_client *client, const struct ctl_globals *globals,
-                      const struct ctl_volume_args *args)
+void ctl_volume_print_stamped(const struct ctl_volume_args *args,
+                              const struct voxeld_volume_stamped *change)
 {
-    struct voxeld_volume_import_scene_request request = {
-        .volume = args->words[0],
-        .scene = args->words[1],
-        .version = (uint64_t)args->at_version,
-        .snapshot = args->at_snapshot,
-        .weight = args->weight,
-        .materials_as_labels = ctl_volume_has(args, CTL_VOLUME_LABELS)};
-    struct voxeld_volume_imported *change;
-    struct voxeld_error error;
     char text[3][32];
 
-    if (ctl_volume_parse_box(args->box, &request.has_box, &request.box) != CTL_OK) {
-        return CTL_USAGE;
-    }
-    if (voxeld_volume_import_scene(client, &request, &change, &error) != VOXELD_OK) {
-        return ctl_failed(request.volume, &error);
-    }
-    if (globals->json) {
-        ctl_volume_import_json(change);
-    } else {
-        (void)printf("%s: %s voxels observed in %s blocks, %s of them new\n",
-                     request.volume, ctl_thousands(change->n_voxels, text[0]),
-                     ctl_thousands(change->n_touched, text[1]),
-                     ctl_thousands(change->n_new, text[2]));
-    }
-    voxeld_volume_imported_free(change);
-    return ctl_flush();
+    (void)printf("%s: %s voxels added and %s changed by %s triangles\n", args->words[1],
+                 ctl_thousands(change->n_added, text[0]),
+                 ctl_thousands(change->n_changed, text[1]),
+                 ctl_thousands(change->n_triangles, text[2]));
+}
+
+int ctl_volume_fill_import(const struct ctl_volume_args *args,
+                           struct voxeld_volume_import_scene_request *request)
+{
+    return ctl_volume_parse_box(args->box, &request->has_box, &request->box);
+}
+
+void ctl_volume_print_imported(const struct ctl_volume_args *args,
+                               const struct voxeld_volume_imported *change)
+{
+    char text[3][32];
+
+    (void)printf("%s: %s voxels observed in %s blocks, %s of them new\n", args->words[0],
+                 ctl_thousands(change->n_voxels, text[0]),
+                 ctl_thousands(change->n_touched, text[1]),
+                 ctl_thousands(change->n_new, text[2]));
 }

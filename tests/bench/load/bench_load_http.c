@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "proto/base/json_file.h"
 #include "proto/base/number.h"
 #include "client/c/call/call.h"
 #include "tests/bench/load/bench_load_target.h"
@@ -339,35 +340,36 @@ static enum voxeld_status receive_reply(struct load_http *http, struct http_head
     return VOXELD_OK;
 }
 
-/* Finds the text of a member of an error's JSON, which this server writes flat and in
- * one line; it is cut at the first quote. */
-static const char *error_member(const char *json, const char *name, int *n)
+/* The text of a member of an error; "" where it has none. */
+static const char *error_member(const struct vxd_json_file *json, const char *name)
 {
-    const char *at = strstr(json, name);
+    size_t i = json->n_nodes > 0 ? json->nodes[0].first : 0;
 
-    at = at != NULL ? at + strlen(name) : "";
-    *n = (int)strcspn(at, "\"");
-    return at;
+    while (i != 0 &&
+           (json->nodes[i].key == NULL || json->nodes[i].kind != VXD_JSON_STRING ||
+            strcmp(json->nodes[i].key, name) != 0)) {
+        i = json->nodes[i].next;
+    }
+    return i != 0 ? json->nodes[i].text : "";
 }
 
 static enum voxeld_status error_reply(const struct load_http *http, unsigned status,
                                       struct voxeld_error *error)
 {
-    const char *json = (const char *)http->body;
+    struct vxd_json_file json = {0};
     enum voxeld_status code = VOXELD_UNKNOWN;
-    int n_code;
-    int n_message;
-    const char *name = error_member(json, "\"code\":\"", &n_code);
-    const char *message = error_member(json, "\"message\":\"", &n_message);
+    struct vxd_err err;
 
+    (void)vxd_json_file_parse(http->body, strlen((const char *)http->body), &json, &err);
     for (int i = VOXELD_CANCELLED; i <= VOXELD_UNAUTHENTICATED; i++) {
-        const char *known = voxeld_status_name((enum voxeld_status)i);
-
-        if (strlen(known) == (size_t)n_code && strncmp(known, name, strlen(known)) == 0) {
+        if (strcmp(voxeld_status_name((enum voxeld_status)i),
+                   error_member(&json, "code")) == 0) {
             code = (enum voxeld_status)i;
         }
     }
-    return load_fail(error, code, "%.*s (HTTP %u)", n_message, message, status);
+    code = load_fail(error, code, "%s (HTTP %u)", error_member(&json, "message"), status);
+    vxd_json_file_clear(&json);
+    return code;
 }
 
 static void take_voxels(const ProtobufCMessage *message, struct load_reply *reply)

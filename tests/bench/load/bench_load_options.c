@@ -452,6 +452,27 @@ static bool settle(struct load_options *out, int *result)
     return true;
 }
 
+/* Reports an option that getopt_long did not take, and those that it may have been the beginning of. */
+static int wrong_option(const struct load_options *out, const char *word)
+{
+    const char *typed = word + strspn(word, "-");
+    size_t n_typed = strcspn(typed, "=");
+    char list[1024] = "";
+    size_t n = 0;
+    int n_found = 0;
+
+    for (const struct option *option = long_options; option->name != NULL; option++) {
+        if (strncmp(option->name, typed, n_typed) == 0 && n < sizeof list) {
+            n += (size_t)snprintf(list + n, sizeof list - n, "%s--%s",
+                                  n_found++ > 0 ? ", " : "", option->name);
+        }
+    }
+    if (n_found > 1) {
+        return usage(out, "%s may be %s", word, list);
+    }
+    return usage(out, "an option is unknown, or lacks its value: %s", word);
+}
+
 bool load_options_parse(int argc, char **argv, struct load_options *out, int *result)
 {
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
@@ -479,8 +500,7 @@ bool load_options_parse(int argc, char **argv, struct load_options *out, int *re
             return false;
         }
         if (id == '?') {
-            *result = usage(out, "an option is unknown, or lacks its value: %s",
-                            argv[optind > 1 ? optind - 1 : 0]);
+            *result = wrong_option(out, argv[optind > 1 ? optind - 1 : 0]);
             return false;
         }
         if (id == OPT_TOKEN_FILE) {

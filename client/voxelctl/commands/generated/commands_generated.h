@@ -13,10 +13,16 @@ extern const struct ctl_command ctl_self_test;
 extern const struct ctl_command ctl_log_level;
 extern const struct ctl_command ctl_backup;
 extern const struct ctl_command ctl_why;
+extern const struct ctl_command ctl_map;
 extern const struct ctl_command ctl_net;
 extern const struct ctl_command ctl_infer;
+extern const struct ctl_command ctl_odometry;
+extern const struct ctl_command ctl_posegraph;
+extern const struct ctl_command ctl_refine;
 extern const struct ctl_command ctl_scene;
+extern const struct ctl_command ctl_slac;
 extern const struct ctl_command ctl_token;
+extern const struct ctl_command ctl_volume;
 extern const struct ctl_command ctl_voxelize;
 extern const struct ctl_command ctl_watch;
 

@@ -69,7 +69,9 @@ static int run_list(struct voxeld_client *client, const struct ctl_globals *glob
         ctl_json_member_count(stdout, false, "limit_bytes", r->limit_bytes);
         (void)fputs("}\n", stdout);
     } else {
-        ctl_scene_print_table(r);
+        if (r->n_scenes > 0) {
+            ctl_scene_print_table(r);
+        }
         ctl_print_total(globals, r->n_scenes, "scenes", r->n_bytes, r->limit_bytes);
     }
     voxeld_scenes_free(r);
