@@ -182,7 +182,9 @@ end
 
 
 def roff(text: str) -> str:
-    return text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
+    """Text; a line that begins with a dot would be a macro."""
+    escaped = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
+    return f"\\&{escaped}" if escaped.startswith(".") else escaped
 
 
 def example_lines(text: str) -> list[str]:
