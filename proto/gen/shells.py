@@ -182,9 +182,9 @@ end
 
 
 def roff(text: str) -> str:
-    """Text; a line that begins with a dot would be a macro."""
-    escaped = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
-    return f"\\&{escaped}" if escaped.startswith(".") else escaped
+    """Text as troff shows it. A line that begins with a dot would be a request."""
+    shown = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
+    return re.sub(r"^(?=\.)", r"\\&", shown, flags=re.MULTILINE)
 
 
 def example_lines(text: str) -> list[str]:
