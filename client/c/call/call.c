@@ -552,11 +552,12 @@ call_once(struct voxeld_client *client, const struct voxeld_call *options,
 
 enum vxd_status vxd_client_call(struct voxeld_client *client,
                                 const struct voxeld_call *options,
-                                uint32_t default_timeout_ms, Voxeld__V1__Request *request,
+                                Voxeld__V1__Request *request,
                                 char request_id[VXD_REQUEST_ID_BYTES],
                                 struct vxd_reply *reply, struct vxd_err *err)
 {
     static const struct voxeld_call defaults;
+    uint32_t default_timeout_ms = 0;
     struct vxd_err own = {0};
     bool refused = false;
     enum vxd_status status;
@@ -564,7 +565,7 @@ enum vxd_status vxd_client_call(struct voxeld_client *client,
     request_id[0] = '\0';
     options = options != NULL ? options : &defaults;
     err = err != NULL ? err : &own;
-    if (options->timeout_ms == 0 && default_timeout_ms == 0) {
+    if (options->timeout_ms == 0) {
         bool asks_itself =
             request->method_case == VOXELD__V1__REQUEST__METHOD_SERVER_INFO;
 

@@ -151,10 +151,10 @@ struct voxeld_call vxd_client_number(struct voxeld_client *client,
                                      const struct voxeld_call *options);
 
 /* call.c: sends *request, whose method the caller has set (the header is filled here), and
- * waits for the reply. default_timeout_ms 0 = the client's; request_id gets the id used. */
+ * waits for the reply; request_id gets the id used. */
 enum vxd_status vxd_client_call(struct voxeld_client *client,
                                 const struct voxeld_call *options,
-                                uint32_t default_timeout_ms, Voxeld__V1__Request *request,
+                                Voxeld__V1__Request *request,
                                 char request_id[VXD_REQUEST_ID_BYTES],
                                 struct vxd_reply *reply, struct vxd_err *err);
 

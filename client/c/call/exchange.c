@@ -29,8 +29,8 @@ enum vxd_status vxd_exchange_begin(struct vxd_exchange *call,
 
 enum vxd_status vxd_exchange_send(struct vxd_exchange *call)
 {
-    return vxd_client_call(call->client, &call->options, 0, &call->request,
-                           call->request_id, &call->reply, &call->err);
+    return vxd_client_call(call->client, &call->options, &call->request, call->request_id,
+                           &call->reply, &call->err);
 }
 
 enum vxd_status vxd_exchange_send_for_limits(struct vxd_exchange *call)

@@ -24,7 +24,7 @@ enum vxd_status vxd_client_get_info(struct voxeld_client *client,
     (void)pthread_mutex_unlock(&client->mutex);
     request.method_case = VOXELD__V1__REQUEST__METHOD_SERVER_INFO;
     request.server_info = &body;
-    status = vxd_client_call(client, call, 0, &request, request_id, reply, err);
+    status = vxd_client_call(client, call, &request, request_id, reply, err);
     if (status == VXD_OK) {
         (void)pthread_mutex_lock(&client->mutex);
         client->max_message_bytes = reply->response->server_info->max_message_bytes;

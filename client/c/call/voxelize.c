@@ -45,7 +45,7 @@ enum voxeld_status voxeld_voxelize(struct voxeld_client *client,
 
     *out = NULL;
     VXD_TRY(build(request, &arena, &message, &expect, &err));
-    VXD_TRY(vxd_client_call(client, &call, 0, &message, request_id, &reply, &err));
+    VXD_TRY(vxd_client_call(client, &call, &message, request_id, &reply, &err));
     VXD_TRY(vxd_voxels_open(&reply, &expect, out, &err));
 out:
     vxd_decoder_destroy(arena);

@@ -100,18 +100,18 @@ def test_manuals_have_every_command_of_the_program() -> None:
     assert set(commands) - described == set()
     for flag in re.findall(r"^  (?:-\w, )?(--[a-z-]+)", run(BIN / "voxelctl", "--help"), re.M):
         assert flag in page, flag
-    lines = [line.split() for line in OPTIONS.read_text().splitlines()]
-    known = {tuple(words[1:3]) for words in lines if words[0] == "voxelctl" and len(words) > 2}
-    sections: dict[str, set[str]] = {}
+    lines = [line.split(" -")[0] for line in OPTIONS.read_text().splitlines()]
+    paths = {line.removeprefix("voxelctl ") for line in lines if line.startswith("voxelctl ")}
+    subcommands = {path for path in paths if " " in path}
     for other in pages()[1:]:
         assert f".BR {other.stem} (1)" in page, other.stem
-        noun = other.stem.split("-")[1]  # voxelctl-scene-pictures is of scene, too
-        found = re.findall(r"^\.SS ([a-z-]+)$", text_of(other), re.MULTILINE)
-        sections.setdefault(noun, set()).update(found)
-    for noun, names in sections.items():
-        subcommands = {name for of, name in known if of == noun and name[0] != "-"}
-        # A page may also have commands that are nobody's subcommands, as voxelctl-admin's.
-        assert subcommands <= names <= subcommands | set(commands), noun
+        found = re.findall(r"^\.SS (\S+)\n.*\n\.PP\n\.B voxelctl ([a-z -]+)", text_of(other), re.M)
+        assert len(found) == len(re.findall(r"^\.SS ", text_of(other), re.M)) > 0
+        for name, usage in found:
+            path = " ".join(usage.split()[: 1 if usage.split()[0] == name else 2])
+            assert path in paths and path.split()[-1] == name, (other.stem, name)
+            subcommands.discard(path)
+    assert subcommands == set()
 
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="there is no groff")
