@@ -190,7 +190,7 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_relocalize integration_shared integration_fields
              integration_pictures integration_watch integration_mesh integration_foxglove
              integration_tls integration_why integration_backups integration_odometry
-             integration_ctl_manners integration_python_manners integration_refusals integration_repeats
+             integration_ctl_manners integration_python_manners integration_refusals integration_repeats integration_memory
              integration_examples integration_scene_votes integration_slac integration_volume_scenes
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

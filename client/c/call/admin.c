@@ -81,8 +81,10 @@ static enum vxd_status convert_lists(struct vxd_reply *reply,
     struct voxeld_method_status *methods =
         vxd_reply_alloc(reply, in->n_methods, sizeof *methods);
     struct voxeld_slow_request *slow = vxd_reply_alloc(reply, in->n_slow, sizeof *slow);
+    struct voxeld_memory_owner *memory =
+        vxd_reply_alloc(reply, in->n_memory, sizeof *memory);
 
-    if (methods == NULL || slow == NULL) {
+    if (methods == NULL || slow == NULL || memory == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the result");
     }
     for (size_t i = 0; i < in->n_methods; i++) {
@@ -100,6 +102,17 @@ static enum vxd_status convert_lists(struct vxd_reply *reply,
         slow[i].total_ms = in->slow[i]->total_ms;
         slow[i].finished_ns = in->slow[i]->finished_ns;
     }
+    for (size_t i = 0; i < in->n_memory; i++) {
+        memory[i] = (struct voxeld_memory_owner){
+            .name = in->memory[i]->name,
+            .n = in->memory[i]->n,
+            .n_bytes = in->memory[i]->n_bytes,
+            .limit_bytes = in->memory[i]->limit_bytes,
+            .on_device = in->memory[i]->on_device != 0,
+        };
+    }
+    out->memory = memory;
+    out->n_memory = in->n_memory;
     out->methods = methods;
     out->n_methods = in->n_methods;
     out->slow = slow;

@@ -67,8 +67,21 @@ class SlowRequest:
 
 
 @dataclasses.dataclass(frozen=True)
+class MemoryOwner:
+    """Who holds memory: "scenes", say, how many of them, and what they may take (0: no limit of
+    their own). on_device: the engine's, which on a CPU is the host's."""
+
+    name: str
+    n: int
+    n_bytes: int
+    limit_bytes: int
+    on_device: bool
+
+
+@dataclasses.dataclass(frozen=True)
 class Status:
-    """state: "serving", "draining" or "lost". slow: newest first."""
+    """state: "serving", "draining" or "lost". slow: newest first. memory: who holds it; "others" is
+    the device memory that none of them has. Empty with a server older than 0.2.0."""
 
     state: str
     uptime_s: float
@@ -93,6 +106,7 @@ class Status:
     scene_limit_bytes: int
     methods: tuple[MethodStatus, ...]
     slow: tuple[SlowRequest, ...]
+    memory: tuple[MemoryOwner, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -317,6 +331,7 @@ def status_of(message: admin_pb2.StatusResponse) -> Status:
         message,
         methods=tuple(record_of(MethodStatus, m) for m in message.methods),
         slow=tuple(record_of(SlowRequest, s, code=code_of(s.code)) for s in message.slow),
+        memory=tuple(record_of(MemoryOwner, m) for m in message.memory),
     )
 
 

@@ -107,7 +107,7 @@ class Volume:
         self,
         depth: npt.NDArray[Any],
         camera: Camera,
-        T_map_camera: Pose | None = None,
+        T_map_camera: Pose | npt.ArrayLike | None = None,
         *,
         colour: npt.NDArray[np.uint8] | None = None,
         **more: Any,
@@ -120,14 +120,14 @@ class Volume:
         more    the other arguments of integrate_bytes
         """
         return self.integrate_bytes(
-            **_images(depth, camera, colour), T_map_camera=T_map_camera, **more
+            **_images(depth, camera, colour), T_map_camera=pose_of(T_map_camera), **more
         )
 
     def track_and_integrate(
         self,
         depth: npt.NDArray[Any],
         camera: Camera,
-        T_map_camera: Pose | None = None,
+        T_map_camera: Pose | npt.ArrayLike | None = None,
         *,
         colour: npt.NDArray[np.uint8] | None = None,
         **more: Any,
@@ -139,14 +139,14 @@ class Volume:
         The others are as of integrate.
         """
         return self.track_and_integrate_bytes(
-            **_images(depth, camera, colour), T_map_camera=T_map_camera, **more
+            **_images(depth, camera, colour), T_map_camera=pose_of(T_map_camera), **more
         )
 
     def track(
         self,
         depth: npt.NDArray[Any],
         camera: Camera,
-        T_map_camera: Pose | None = None,
+        T_map_camera: Pose | npt.ArrayLike | None = None,
         *,
         colour: npt.NDArray[np.uint8] | None = None,
         **more: Any,
@@ -157,7 +157,7 @@ class Volume:
         The others are as of track_and_integrate.
         """
         return self.track_bytes(
-            **_images(depth, camera, colour), T_map_camera=T_map_camera, **more
+            **_images(depth, camera, colour), T_map_camera=pose_of(T_map_camera), **more
         )
 
     def integrate_points(

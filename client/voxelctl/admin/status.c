@@ -6,9 +6,18 @@
 #include "client/voxelctl/admin/voxelctl_admin.h"
 #include "proto/base/clock.h"
 
-static void json_methods(const struct voxeld_server_status *s)
+static void json_lists(const struct voxeld_server_status *s)
 {
-    (void)fputs(", \"methods\": [", stdout);
+    (void)fputs(", \"memory\": [", stdout);
+    for (size_t i = 0; i < s->n_memory; i++) {
+        (void)fputs(i > 0 ? ", {" : "{", stdout);
+        ctl_json_member_string(stdout, true, "name", s->memory[i].name);
+        ctl_json_member_count(stdout, false, "n", s->memory[i].n);
+        ctl_json_member_count(stdout, false, "n_bytes", s->memory[i].n_bytes);
+        ctl_json_member_count(stdout, false, "limit_bytes", s->memory[i].limit_bytes);
+        (void)printf(", \"on_device\": %s}", s->memory[i].on_device ? "true" : "false");
+    }
+    (void)fputs("], \"methods\": [", stdout);
     for (size_t i = 0; i < s->n_methods; i++) {
         (void)fputs(i > 0 ? ", {" : "{", stdout);
         ctl_json_member_string(stdout, true, "name", s->methods[i].name);
@@ -56,7 +65,7 @@ void ctl_status_print_json(const struct voxeld_server_status *s)
     ctl_json_member_count(stdout, false, "n_scenes", s->n_scenes);
     ctl_json_member_count(stdout, false, "scene_bytes", s->scene_bytes);
     ctl_json_member_count(stdout, false, "scene_limit_bytes", s->scene_limit_bytes);
-    json_methods(s);
+    json_lists(s);
 }
 
 static void add_memory(struct ctl_table *table, const char *name, const char *n,
@@ -79,7 +88,7 @@ static void add_memory(struct ctl_table *table, const char *name, const char *n,
 void ctl_status_print_memory(const struct voxeld_server_status *s)
 {
     struct ctl_table table;
-    char n[3][CTL_NUMBER_BYTES];
+    char n[CTL_NUMBER_BYTES];
 
     ctl_table_begin(&table, "memory|>count|>used|>limit|>full");
     add_memory(&table, "requests in flight", "", s->inflight_bytes,
@@ -87,12 +96,21 @@ void ctl_status_print_memory(const struct voxeld_server_status *s)
     add_memory(&table, "device", "", s->device_bytes, s->device_budget_bytes);
     add_memory(&table, "host", "", s->host_bytes, s->host_budget_bytes);
     add_memory(&table, "process", "", s->resident_bytes, 0);
-    add_memory(&table, "maps", ctl_thousands(s->n_maps, n[0]), s->map_bytes,
-               s->map_limit_bytes);
-    add_memory(&table, "networks", ctl_thousands(s->n_networks, n[1]), s->network_bytes,
-               s->network_limit_bytes);
-    add_memory(&table, "scenes", ctl_thousands(s->n_scenes, n[2]), s->scene_bytes,
-               s->scene_limit_bytes);
+    if (s->n_memory == 0) { /* a server older than 0.2.0 */
+        add_memory(&table, "maps", ctl_thousands(s->n_maps, n), s->map_bytes,
+                   s->map_limit_bytes);
+        add_memory(&table, "networks", ctl_thousands(s->n_networks, n), s->network_bytes,
+                   s->network_limit_bytes);
+        add_memory(&table, "scenes", ctl_thousands(s->n_scenes, n), s->scene_bytes,
+                   s->scene_limit_bytes);
+    }
+    for (size_t i = 0; i < s->n_memory; i++) {
+        const struct voxeld_memory_owner *owner = &s->memory[i];
+        bool is_rest = strcmp(owner->name, "others") == 0;
+
+        add_memory(&table, owner->name, is_rest ? "" : ctl_thousands(owner->n, n),
+                   owner->n_bytes, owner->limit_bytes);
+    }
     ctl_table_end(&table);
 }
 
@@ -205,8 +223,10 @@ const struct ctl_command ctl_status = {
         "usage: voxelctl status [--json] [OPTIONS]\n"
         "\n"
         "Prints the state (serving, draining, lost), the queue, memory against its\n"
-        "budgets, how many maps, networks and scenes there are and the device memory\n"
-        "they take, what each method that was called did since the start, and the\n"
+        "budgets, who holds it (maps, scenes, distance fields, volumes, pose graphs,\n"
+        "odometries, networks, alignments that run, remembered outcomes, and others:\n"
+        "requests that run), what each method that was called did since the start, and "
+        "the\n"
         "slowest recent requests, newest first (\"voxelctl why ID\" explains one).\n"
         "\"voxelctl top\" shows it live. The shared options: voxelctl --help.\n",
     .run = run,

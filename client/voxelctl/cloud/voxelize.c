@@ -251,7 +251,7 @@ static int parse(struct ctl_globals *globals, int argc, char **argv, struct job 
         return ctl_usage("voxelize", "no file");
     }
     if (!(job->request.size_m[0] > 0)) {
-        return ctl_usage("voxelize", "no --size");
+        return ctl_usage("voxelize", "no --size: metres > 0, one number or three x,y,z");
     }
     if (job->out != NULL && argc - optind > 1) {
         return ctl_usage("voxelize", "--out goes with one file, not %d", argc - optind);

@@ -220,7 +220,7 @@ ctl_scene_create_request(const struct ctl_scene_args *args, const char *name)
 static int check_create(const struct ctl_scene_args *args)
 {
     if (!ctl_scene_has(args, CTL_SCENE_SIZE)) {
-        return ctl_usage("scene create", "no --size");
+        return ctl_usage("scene create", "no --size: the edge of a voxel in metres, > 0");
     }
     if (ctl_scene_has(args, CTL_SCENE_JOURNAL_BYTES) &&
         !ctl_scene_has(args, CTL_SCENE_DURABLE)) {

@@ -154,7 +154,7 @@ static int check_network(const struct ctl_scene_args *args)
 static int check(const struct ctl_scene_args *args)
 {
     if (args->scene == NULL) {
-        return ctl_usage("scene integrate", "no --scene");
+        return ctl_usage("scene integrate", "no --scene: the scene's name");
     }
     if (!ctl_scene_has(args, CTL_SCENE_SIZE) &&
         (args->given & CTL_SCENE_CREATE_BITS) != 0) {
@@ -239,6 +239,7 @@ static int integrate_all(struct voxeld_client *client, const struct ctl_globals 
         .format = args->format,
         .retry_s =
             ctl_scene_has(args, CTL_SCENE_RETRY) ? args->retry_s : CTL_DRIVE_RETRY_S,
+        .if_missing = "--size METRES makes a new one",
         .send = integrate_cloud,
         .user = &integrate,
     };

@@ -7,6 +7,8 @@
 #include "server/instance/instance.h"
 #include "server/registry/maps/maps.h"
 #include "server/registry/networks/networks.h"
+#include "server/registry/odometries/odometries.h"
+#include "server/registry/posegraphs/posegraphs.h"
 #include "server/registry/scenes/scenes.h"
 #include "server/registry/volumes/volumes.h"
 
@@ -98,8 +100,38 @@ enum vxd_status vxd_missing_volume(struct vxd_request *request, const char *fiel
     return fail(&missing, field, "volumes", err);
 }
 
-/* Looks for the name among the files that could be loaded. */
-static bool can_be_loaded(const struct vxd_request *request, const char *name)
+enum vxd_status vxd_missing_posegraph(struct vxd_request *request, const char *field,
+                                      const char *name, struct vxd_err *err)
+{
+    struct vxd_missing missing = {.closest.word = name};
+    struct vxd_posegraphs *graphs = request->server->posegraphs;
+
+    for (const struct vxd_named_posegraph *graph = vxd_posegraphs_next(graphs, NULL);
+         graph != NULL; graph = vxd_posegraphs_next(graphs, graph)) {
+        offer_allowed(&missing, request, VXD_NOUN_POSEGRAPH, graph->terms.name);
+    }
+    return fail(&missing, field, "pose graphs", err);
+}
+
+enum vxd_status vxd_missing_odometry(struct vxd_request *request, const char *field,
+                                     const char *name, struct vxd_err *err)
+{
+    struct vxd_missing missing = {.closest.word = name};
+    struct vxd_odometries *all = request->server->odometries;
+    char text[160];
+
+    for (const struct vxd_named_odometry *odometry = vxd_odometries_next(all, NULL);
+         odometry != NULL; odometry = vxd_odometries_next(all, odometry)) {
+        offer_allowed(&missing, request, VXD_NOUN_ODOMETRY, odometry->name);
+    }
+    return vxd_fail(err, VXD_NOT_FOUND, field,
+                    "there is no odometry \"%s\"; a restart of the server forgets them%s",
+                    name, vxd_missing_text(&missing, "odometries", text, sizeof text));
+}
+
+/* Offers what networks_dir has; true where the name itself is there. */
+static bool offer_files(struct vxd_missing *missing, const struct vxd_request *request,
+                        const char *name, bool *is_readable)
 {
     const char *directory = request->server->config.networks_dir;
     struct vxd_err ignored;
@@ -107,34 +139,59 @@ static bool can_be_loaded(const struct vxd_request *request, const char *name)
     size_t n = 0;
     bool found = false;
 
-    if (directory[0] != '\0' &&
-        vxd_model_names(directory, &names, &n, &ignored) == VXD_OK) {
+    *is_readable = directory[0] != '\0' &&
+                   vxd_model_names(directory, &names, &n, &ignored) == VXD_OK;
+    if (*is_readable) {
         for (size_t i = 0; i < n; i++) {
             found = found || strcmp(names[i], name) == 0;
+            offer_allowed(missing, request, VXD_NOUN_NETWORK, names[i]);
         }
         vxd_model_names_free(names, n);
     }
     return found;
 }
 
+enum vxd_status vxd_missing_network_file(struct vxd_request *request, const char *field,
+                                         const char *name, struct vxd_err *err)
+{
+    struct vxd_missing missing = {.closest.word = name};
+    char text[160];
+    bool is_readable;
+
+    if (offer_files(&missing, request, name, &is_readable) || !is_readable) {
+        return VXD_OK;
+    }
+    return vxd_fail(err, VXD_NOT_FOUND, field,
+                    "networks_dir has no network \"%s\" (%s.json)%s", name, name,
+                    vxd_missing_text(&missing, "networks there", text, sizeof text));
+}
+
 enum vxd_status vxd_missing_network(struct vxd_request *request, const char *field,
                                     const char *name, struct vxd_err *err)
 {
     struct vxd_missing missing = {.closest.word = name};
+    struct vxd_missing files = {.closest.word = name};
     struct vxd_network *held[VXD_NETWORKS_MAX];
     size_t n = vxd_networks_list(request->server->networks, held);
     char text[160];
+    bool is_readable;
 
     for (size_t i = 0; i < n; i++) {
         offer_allowed(&missing, request, VXD_NOUN_NETWORK,
                       vxd_model_name(held[i]->model));
         vxd_network_drop(held[i]);
     }
-    if (can_be_loaded(request, name)) {
+    if (offer_files(&files, request, name, &is_readable)) {
         return vxd_fail(err, VXD_NOT_FOUND, field,
                         "no network \"%s\" is loaded, but networks_dir has one: load it "
                         "(voxelctl net load %s)",
                         name, name);
+    }
+    if (is_readable && (missing.n == 0 || (missing.closest.found[0] == '\0' &&
+                                           files.closest.found[0] != '\0'))) {
+        return vxd_fail(err, VXD_NOT_FOUND, field,
+                        "no network \"%s\" is loaded, nor in networks_dir%s", name,
+                        vxd_missing_text(&files, "networks there", text, sizeof text));
     }
     return vxd_fail(err, VXD_NOT_FOUND, field, "no network \"%s\" is loaded%s", name,
                     vxd_missing_text(&missing, "loaded networks", text, sizeof text));

@@ -18,7 +18,7 @@ enum vxd_status vxd_map_check_name(const char *name, const char *field,
         return VXD_OK;
     }
     return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
-                    "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", name);
+                    "\"%.63s\" is no name: " VXD_NAME_RULE, name);
 }
 
 static enum vxd_status read_array(const Voxeld__V1__MapSpec *spec, size_t i,

@@ -4,6 +4,7 @@
 
 #include "proto/base/clock.h"
 #include "server/instance/instance.h"
+#include "server/service/existing/existing.h"
 #include "server/service/odometry/service_odometry.h"
 #include "server/service/service.h"
 
@@ -32,7 +33,7 @@ static enum vxd_status begin_check(struct vxd_request *request, const char *name
 {
     if (!vxd_is_name(name)) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "name",
-                        "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", name);
+                        "\"%.63s\" is no name: " VXD_NAME_RULE, name);
     }
     request->state =
         vxd_message_array(request->decoder, 1, sizeof(struct admin_job), err);
@@ -43,11 +44,7 @@ static enum vxd_status find(struct vxd_request *request, const char *name,
                             struct vxd_named_odometry **out, struct vxd_err *err)
 {
     *out = vxd_odometries_find(request->server->odometries, VXD_ODOMETRY_NAMED, name);
-    return *out != NULL ? VXD_OK
-                        : vxd_fail(err, VXD_NOT_FOUND, "name",
-                                   "there is no odometry \"%s\"; a restart of the "
-                                   "server forgets them",
-                                   name);
+    return *out != NULL ? VXD_OK : vxd_missing_odometry(request, "name", name, err);
 }
 
 static enum vxd_status new_info(struct vxd_decoder *arena,

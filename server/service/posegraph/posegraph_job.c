@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "server/instance/instance.h"
+#include "server/service/existing/existing.h"
 #include "server/service/posegraph/posegraph_service.h"
 #include "server/service/service.h"
 
@@ -22,7 +23,7 @@ enum vxd_status vxd_posegraph_begin_check(struct vxd_request *request, size_t n_
 {
     if (!vxd_is_name(name)) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "name",
-                        "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", name);
+                        "\"%.63s\" is no name: " VXD_NAME_RULE, name);
     }
     request->state = vxd_message_array(request->decoder, 1, n_bytes, err);
     return request->state != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
@@ -37,8 +38,7 @@ enum vxd_status vxd_posegraph_open(struct vxd_request *request, const char *name
 
     job->graph = vxd_posegraphs_find(posegraphs, name);
     if (job->graph == NULL) {
-        return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no pose graph \"%s\"",
-                        name);
+        return vxd_missing_posegraph(request, "name", name, err);
     }
     vxd_named_posegraph_hold(job->graph);
     if (job->graph->durable.journal_id == 0) {
@@ -64,8 +64,7 @@ enum vxd_status vxd_posegraph_peek(struct vxd_request *request, const char *name
 
     *graph = NULL;
     if (found == NULL) {
-        return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no pose graph \"%s\"",
-                        name);
+        return vxd_missing_posegraph(request, "name", name, err);
     }
     request->bulk = true; /* others run between the stages */
     if (found->durable.journal_id != 0) {

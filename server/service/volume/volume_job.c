@@ -19,7 +19,7 @@ enum vxd_status vxd_volume_begin_check(struct vxd_request *request, size_t n_byt
 {
     if (!vxd_is_name(name)) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "name",
-                        "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", name);
+                        "\"%.63s\" is no name: " VXD_NAME_RULE, name);
     }
     request->state = vxd_message_array(request->decoder, 1, n_bytes, err);
     return request->state != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
