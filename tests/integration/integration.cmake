@@ -97,6 +97,7 @@ set(integration_tests
   network/net_clients
   network/net_places
   network/net_reference
+  network/net_surfaces
   network/networks
   scene/mesh
   odometry/odometry
@@ -191,6 +192,7 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_pictures integration_watch integration_mesh integration_foxglove
              integration_tls integration_why integration_backups integration_odometry
              integration_ctl_manners integration_python_manners integration_refusals integration_repeats integration_memory
+             integration_net_surfaces
              integration_examples integration_scene_votes integration_slac integration_volume_scenes
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

@@ -399,6 +399,8 @@ def test_demo_shows_and_runs_five_commands(environment: dict[str, str], home: Pa
     commands = [line for line in text.splitlines() if line.startswith("$ voxelctl ")]
     assert len(commands) == 5
     assert "125,565 voxels from 198,130 points" in text
+    assert "No network" not in text and "--network surfaces" in commands[2]
+    assert re.search(r"material \d (flat|upright)", text)  # what the ray hit has a label
     assert (home / "demo.png").read_bytes().startswith(b"\x89PNG")
     listed = json.loads(run(environment, "scene", "list", "--json").stdout)
     assert listed["scenes"] == []

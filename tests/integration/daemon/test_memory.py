@@ -101,9 +101,9 @@ def fill_scene(client: voxeld.Client) -> None:
 
 def fill_volume(client: voxeld.Client) -> None:
     """A slanted wall of 20 m in voxels of 1 cm."""
-    large = client.volume_create("large", 0.01, colour=True, labels=True)
+    large = client.volume_create("large", 0.01)
     rows, columns = np.mgrid[0:480, 0:640]
-    depth = (2 + 0.02 * ((rows + 3 * columns) % 97)).astype(np.float32)
+    depth = (2 + 0.002 * rows + 0.001 * columns).astype(np.float32)
     camera = voxeld.Camera(0, 0, 300, 300, 320, 240)
     for i in range(6):
         pose = np.eye(4)
