@@ -55,6 +55,7 @@ from .scene_records import (
     tensor_of,
 )
 from .scene_versions import SceneVersions
+from .shown import handle_html
 from .watching import SceneWatches
 
 
@@ -86,6 +87,8 @@ class Scene(SceneVersions, SceneWatches):
             f"<voxeld.Scene {self.name!r}: voxels of {self.voxel_size:g} m in a cube of {side:g} m"
             f"{', free space' if self.track_free else ''}; at {self._client.url}>"
         )
+
+    _repr_html_ = handle_html
 
     def info(
         self,

@@ -29,6 +29,7 @@ from .generated.volume_records import (
     volume_scanned_of,
 )
 from .points import Points, clouds_of, pose_of
+from .shown import handle_html
 
 DEPTH_TYPES = {"u2": "uint16", "f4": "float32"}
 
@@ -79,6 +80,8 @@ class Volume:
             f"<voxeld.Volume {self.name!r}: voxels of {self.voxel_size_m:g} m; "
             f"at {self._client.url}>"
         )
+
+    _repr_html_ = handle_html
 
     info = volume_methods.info
     integrate_bytes = volume_methods.integrate_bytes
