@@ -57,6 +57,7 @@ set(integration_tests
   client/bench
   client/ctl_json
   client/ctl_manners
+  client/ctl_mistakes
   client/examples
   client/python
   client/python_errors
@@ -191,7 +192,7 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_relocalize integration_shared integration_fields
              integration_pictures integration_watch integration_mesh integration_foxglove
              integration_tls integration_why integration_backups integration_odometry
-             integration_ctl_manners integration_python_manners integration_refusals integration_repeats integration_memory
+             integration_ctl_manners integration_ctl_mistakes integration_python_manners integration_refusals integration_repeats integration_memory
              integration_net_surfaces
              integration_examples integration_scene_votes integration_slac integration_volume_scenes
              APPEND PROPERTY ENVIRONMENT
