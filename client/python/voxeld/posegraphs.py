@@ -146,6 +146,16 @@ class Posegraph:
         sequence: int = 0,
     ) -> PosegraphAdded:
         """Adds nodes, edges and priors; all or nothing."""
+        for kind, field, given in (
+            (PosegraphNode, "nodes", nodes := list(nodes)),
+            (PosegraphEdge, "edges", edges := list(edges)),
+            (PosegraphPrior, "priors", priors := list(priors)),
+        ):
+            for i, one in enumerate(given):
+                if not isinstance(one, kind):
+                    raise InvalidArgument(
+                        f"{type(one).__name__}; a {kind.__name__} is right", f"{field}[{i}]"
+                    )
         message = posegraph_pb2.PosegraphAddRequest(
             name=self.name,
             nodes=[

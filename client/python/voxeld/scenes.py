@@ -339,6 +339,8 @@ class Scene(SceneVersions, SceneWatches):
         detail          cubes that look smaller than so many pixels are drawn as one voxel
         clip            only what is in this box is drawn
         """
+        if not hasattr(size, "__len__") or len(size) < 2:
+            raise InvalidArgument(f"{size!r}; (width, height) is right", "size")
         message = request_of(
             camera=camera, mode=mode, encode="tensor", eye=eye, look=look, up=up,
             elevations_deg=elevations_deg, sun_direction=sun_direction, clip=clip,

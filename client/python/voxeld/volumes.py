@@ -51,6 +51,10 @@ def _images(
             f"{colour.dtype} of shape {colour.shape}; uint8 {(*depth.shape, 3)} is right",
             "colour",
         )
+    if not isinstance(camera, Camera):
+        raise InvalidArgument(
+            f"{type(camera).__name__}; Camera(0, 0, fx, fy, cx, cy) is right", "camera"
+        )
     height, width = depth.shape
     return {
         "depth": np.ascontiguousarray(depth, depth.dtype.newbyteorder("<")).tobytes(),
