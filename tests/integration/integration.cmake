@@ -131,6 +131,7 @@ set(integration_tests
   posegraph/posegraphs
   posegraph/relocalize
   volume/volume_durable
+  volume/volume_pictures
   volume/volume_refine
   volume/slac
   volume/volume_scans
@@ -186,7 +187,7 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_python_scenes integration_semantic_clients
              integration_grids integration_scene_upkeep
              integration_python_versions integration_map_durable
-             integration_net_clients integration_backends integration_volumes
+             integration_net_clients integration_backends integration_volumes integration_volume_pictures
              integration_volume_durable integration_volume_refine integration_volume_tools
              integration_volume_track integration_volume_scans integration_posegraphs
              integration_relocalize integration_shared integration_fields

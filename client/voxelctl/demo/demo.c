@@ -9,8 +9,7 @@
 #include "client/c/include/voxeld_scene.h"
 #include "client/voxelctl/cloud/voxelctl_cloud.h"
 #include "client/voxelctl/demo/voxelctl_demo.h"
-#include "client/voxelctl/network/voxelctl_network.h"
-#include "client/voxelctl/scene/voxelctl_scene.h"
+#include "client/voxelctl/commands/generated/commands_generated.h"
 
 #define NETWORK "surfaces"
 
