@@ -61,7 +61,7 @@ def said(there: tuple[Daemon, Path], line: str, url: str | None = None) -> tuple
         ("voxelize scan.npy --size -0.1", "--size -0.1: metres > 0"),
         ("voxelize scan.npy --size 1 --reduce median", "mean, sum, min, max, first"),
         ("voxelize scan.npy --size 1 --out v.foo", "ending in .ply or .npy"),
-        ("scene create new", "no --size: the edge of a voxel in metres"),
+        ("scene create new", "no --size: metres > 0"),
         ("scene create new --size 1 --depth 30", "--depth 30: 4 to 21"),
         ("scene create new --size 1 --palette gras", "NAME:RRGGBB"),
         ("scene render yard y.gif", "must end in .png, .jpg or .npy"),
