@@ -64,17 +64,15 @@ int ctl_usage(const char *command, const char *format, ...)
 
 int ctl_wrong_words(const struct ctl_command *command, size_t n, size_t n_min)
 {
-    static const char begin[] = "usage: ";
-    const char *usage = strstr(command->help, begin);
+    const char *usage = strstr(command->help, "usage: ");
     const char *few = n < n_min ? "too few" : "too many";
     size_t n_usage;
 
     if (usage == NULL) {
         return ctl_usage(command->name, "%zu words are %s", n, few);
     }
-    usage += sizeof begin - 1;
     n_usage = strcspn(usage, "\n");
-    return ctl_usage(command->name, "%zu words beside the options are %s: %.*s", n, few,
+    return ctl_usage(command->name, "%zu words beside the options are %s; %.*s", n, few,
                      (int)n_usage, usage);
 }
 

@@ -10,7 +10,7 @@
 #include "server/registry/posegraphs/posegraphs.h"
 #include "server/registry/scenes/scenes.h"
 #include "server/registry/volumes/volumes.h"
-#include "server/request/exactly_once.h"
+#include "server/request/request.h"
 #include "server/service/service.h"
 #include "server/service/slac/service_slac.h"
 

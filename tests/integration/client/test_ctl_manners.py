@@ -296,7 +296,7 @@ def test_terminals_get_colours_and_tables_and_others_none(
     assert head.split() == ["memory", "count", "used", "limit", "full"]
     row = next(line for line in plain.splitlines() if line.startswith("scenes"))
     assert len(row) == len(head) and row.split()[1] == "1"
-    assert "scene_integrate" in plain and "map_drop " not in plain  # which nobody called
+    assert "scene_integrate" in plain and "posegraph_solve " not in plain  # which nobody called
     assert ESCAPE in on_terminal(environment, "status")
     assert ESCAPE not in on_terminal({**environment, "NO_COLOR": "1"}, "status")
     assert ESCAPE not in on_terminal({**environment, "TERM": "dumb"}, "status")

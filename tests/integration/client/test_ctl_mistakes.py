@@ -74,9 +74,9 @@ def said(there: tuple[Daemon, Path], line: str, url: str | None = None) -> tuple
         ("token issue --scopes all", "must be read, write or admin"),
         ("voxelize scan.npy --size 1 --format kity", "known: pcd, ply, npy, npz, las, kitti"),
         # Words
-        ("scene export yard", "1 words beside the options are too few: voxelctl scene export NAME"),
+        ("scene export yard", "1 words beside the options are too few; usage: voxelctl scene export"),
         ("scene diff yard a b", "3 words beside the options are too many"),
-        ("why", "0 words beside the options are too few: voxelctl why REQUEST_ID"),
+        ("why", "0 words beside the options are too few; usage: voxelctl why REQUEST_ID"),
         ("scene query yard near 1,2,3", "values, ray, nearest or overlap"),
         ("scene query yard nearest 1,2 --radius 3", "1,2: neither as many numbers as are needed"),
         ("slac optimise a", 'Did you mean "optimize"?'),
