@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the weights of configs/networks/surfaces.json: one convolution of 5 x 5 x 5 voxels whose numbers
-are chosen, not trained. A channel is how much the occupied voxels around one look like its name:
+"""Writes the weights of configs/networks/surfaces.json: one convolution of 5 x 5 x 5 voxels whose
+numbers are chosen, not trained. A channel is how much the occupied voxels around one look like its
+name:
 
   flat       many at the same height, few below and above: ground, roofs, tables
   upright    many straight below and above: walls, trunks, poles

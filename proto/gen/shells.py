@@ -202,7 +202,7 @@ function __voxelctl_at
     set -l known {known}
     set -l path
     for word in (commandline -opc)[2..-1]
-        set -l longer (string join ' ' $path $word)
+        set -l longer (string join -- ' ' $path $word)
         if contains -- $longer $known
             set path $longer
         end

@@ -59,6 +59,7 @@ set(integration_tests
   client/ctl_manners
   client/ctl_mistakes
   client/examples
+  client/manuals
   client/python
   client/python_errors
   client/python_manners
@@ -69,6 +70,7 @@ set(integration_tests
   client/readme
   client/repeats
   client/tools
+  client/worked_example
   daemon/archive
   daemon/audit
   daemon/auth
@@ -125,6 +127,7 @@ set(integration_tests
   transport/guard
   transport/hostile
   transport/http
+  transport/openapi
   transport/rpc
   transport/shared
   transport/tls

@@ -26,7 +26,8 @@ def clouds_of(points: Points, members: dict[str, Any]) -> list[Cloud]:
     """Makes clouds of the points; members are those of clouds that are made of arrays."""
     if isinstance(points, str | os.PathLike):
         raise InvalidArgument(
-            f"{os.fspath(points)!r} is a path; points are right: numpy.load of an .npy file", "points"
+            f"{os.fspath(points)!r} is a path; points are right: numpy.load of an .npy file",
+            "points",
         )
     if isinstance(points, np.ndarray) and points.ndim == 2:
         n, columns = points.shape

@@ -96,8 +96,8 @@ def shown(kind: type[T]) -> type[T]:
 
 
 def show_all(kinds: Iterable[Any]) -> None:
-    """Gives records that are not shown otherwise a table for notebooks, and those with times and bytes
-    a repr with units."""
+    """Gives records that are not shown otherwise a table for notebooks, and those with times and
+    bytes a repr with units."""
     for kind in kinds:
         if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
             continue

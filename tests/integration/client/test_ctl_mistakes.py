@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a new user gets wrong at voxelctl: each message says what was wrong, what there is, and what would
-be right."""
+"""What a new user gets wrong at voxelctl: each message says what was wrong, what there is, and what
+would be right."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def said(there: tuple[Daemon, Path], line: str, url: str | None = None) -> tuple
         ("token issue --scopes all", "must be read, write or admin"),
         ("voxelize scan.npy --size 1 --format kity", "known: pcd, ply, npy, npz, las, kitti"),
         # Words
-        ("scene export yard", "1 words beside the options are too few; usage: voxelctl scene export"),
+        ("scene export yard", "1 words beside the options are too few; usage: voxelctl scene"),
         ("scene diff yard a b", "3 words beside the options are too many"),
         ("why", "0 words beside the options are too few; usage: voxelctl why REQUEST_ID"),
         ("scene query yard near 1,2,3", "values, ray, nearest or overlap"),
@@ -109,7 +109,7 @@ def said(there: tuple[Daemon, Path], line: str, url: str | None = None) -> tuple
         ("infer surfces scan.npy", 'nor in networks_dir. Did you mean "surfaces"?'),
         ("infer nothing scan.npy", "networks there: centerpoint, "),
         ("infer surfaces scan.npy", "load it (voxelctl net load surfaces)"),
-        ("voxelize scan.npy --size 1 --features intensity", 'no field "intensity"; fields: x, y, z'),
+        ("voxelize scan.npy --size 1 --features intensity", '"intensity"; fields: x, y, z'),
         ("scene integrate scan.npy --scene new", "--size METRES makes a new one"),
         # What is there is another
         ("scene create yard --size 0.1", "voxel_size_m is 0.2, not 0.1"),
