@@ -29,10 +29,10 @@ struct owner {
 /* Those whose names users chose, or whose work runs, and what they hold. */
 static size_t list_owners(const struct vxd_server *server, struct owner out[MAX_OWNERS])
 {
-    struct vxd_maps_usage maps;
+    struct vxd_names_usage maps;
     struct vxd_scenes_usage scenes;
     struct vxd_fields_usage fields;
-    struct vxd_volumes_usage volumes;
+    struct vxd_names_usage volumes;
     struct vxd_posegraphs_usage graphs;
     struct vxd_odometries_usage odometries;
     struct vxd_networks_usage networks;
@@ -40,22 +40,22 @@ static size_t list_owners(const struct vxd_server *server, struct owner out[MAX_
     struct vxd_once_usage once;
     size_t n = 0;
 
-    vxd_maps_get_usage(server->maps, &maps);
+    vxd_names_get_usage(server->maps, &maps);
     vxd_scenes_get_usage(server->scenes, &scenes);
     vxd_fields_get_usage(server->fields, &fields);
-    vxd_volumes_get_usage(server->volumes, &volumes);
+    vxd_names_get_usage(server->volumes, &volumes);
     vxd_posegraphs_get_usage(server->posegraphs, &graphs);
     vxd_odometries_get_usage(server->odometries, &odometries);
     vxd_networks_get_usage(server->networks, &networks);
     vxd_slac_jobs_get_usage(server->slac, &slac);
     vxd_once_get_usage(server->once, &once);
-    out[n++] = (struct owner){"maps", maps.n_maps, maps.n_bytes, maps.limit_bytes, true};
+    out[n++] = (struct owner){"maps", maps.n, maps.n_bytes, maps.limit_bytes, true};
     out[n++] = (struct owner){"scenes", scenes.n_scenes, scenes.n_bytes,
                               scenes.limit_bytes, true};
     out[n++] =
         (struct owner){"distance fields", fields.n_fields, fields.n_bytes, 0, true};
-    out[n++] = (struct owner){"volumes", volumes.n_volumes, volumes.n_bytes,
-                              volumes.limit_bytes, true};
+    out[n++] =
+        (struct owner){"volumes", volumes.n, volumes.n_bytes, volumes.limit_bytes, true};
     out[n++] = (struct owner){"pose graphs", graphs.n_posegraphs, graphs.n_bytes,
                               graphs.limit_bytes, false};
     out[n++] = (struct owner){"odometries", odometries.n_odometries, odometries.n_bytes,
