@@ -7,9 +7,15 @@ install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT dev)
 if(NOT VOXELD_ENGINE_ONLY)
   # Works of others: the scan, and what the daemon contains.
   install(FILES LICENSE deploy/NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools)
-  # What "voxelctl demo" looks at; a build folder has it where an installed tree does.
+  # What "voxelctl demo" looks at, and networks; a build folder has it where an installed tree does.
   configure_file(tests/data/spconv_benchmark_pc.npy
                  ${CMAKE_BINARY_DIR}/share/voxeld/demo/scan.npy COPYONLY)
+  file(GLOB networks CONFIGURE_DEPENDS configs/networks/*.json
+                                       configs/networks/surfaces.safetensors)
+  foreach(file ${networks})
+    get_filename_component(name ${file} NAME)
+    configure_file(${file} ${CMAKE_BINARY_DIR}/share/voxeld/networks/${name} COPYONLY)
+  endforeach()
   install(FILES tests/data/spconv_benchmark_pc.npy RENAME scan.npy COMPONENT tools
           DESTINATION ${CMAKE_INSTALL_DATADIR}/voxeld/demo)
 endif()

@@ -10,6 +10,11 @@
 /* The size of a name with its closing zero byte. */
 #define VXD_NAME_BYTES 64
 
+/* What a name is, for messages. */
+#define VXD_NAME_RULE                                                                    \
+    "lower-case letters, digits, \".\", \"_\" and \"-\", at most 63 and first a letter " \
+    "or digit"
+
 /* Whether text is a name: [a-z0-9][a-z0-9._-]{0,62}. The empty text is not. */
 static inline bool vxd_is_name(const char *text)
 {

@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "server/config/config_keys.h"
 
@@ -36,6 +37,7 @@ void vxd_config_default(struct vxd_config *config)
     config->n_rpc = 1;
     config->ipc_mode = 0660;
     (void)snprintf(config->http, sizeof config->http, "127.0.0.1:8420");
+    (void)snprintf(config->networks_dir, sizeof config->networks_dir, "auto");
     (void)snprintf(config->backend, sizeof config->backend, "auto");
     config->n_read_lanes = 2;
     config->max_message_bytes = UINT64_C(64) << 20;
@@ -63,6 +65,30 @@ void vxd_config_default(struct vxd_config *config)
     (void)snprintf(config->log_level, sizeof config->log_level, "info");
     config->drain_grace_ms = 1000;
     config->drain_timeout_ms = 10000;
+}
+
+void vxd_config_find_networks(struct vxd_config *config)
+{
+    static const char beside[] = "share/voxeld/networks";
+    char path[VXD_PATH_BYTES] = "";
+    ssize_t n;
+
+    if (strcmp(config->networks_dir, "auto") != 0) {
+        return;
+    }
+    config->networks_dir[0] = '\0';
+    n = readlink("/proc/self/exe", path, sizeof path - sizeof beside - 1);
+    for (int i = 0; i < 2 && n > 0; i++) { /* up from "/usr/bin/voxeld" */
+        while (n > 0 && path[--n] != '/') {
+        }
+    }
+    if (n < 0) {
+        return;
+    }
+    (void)snprintf(path + n, sizeof path - (size_t)n, "/%s", beside);
+    if (access(path, R_OK | X_OK) == 0) {
+        (void)snprintf(config->networks_dir, sizeof config->networks_dir, "%s", path);
+    }
 }
 
 static const char *kind_name(const json_t *value)

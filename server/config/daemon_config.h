@@ -30,7 +30,7 @@ struct vxd_config {
     char archive_dir[VXD_PATH_BYTES]; /* of the journal as it grows; "" = no archive */
     uint32_t archive_seconds;         /* that a change waits for it at most */
 
-    char networks_dir[VXD_PATH_BYTES]; /* "" = no networks */
+    char networks_dir[VXD_PATH_BYTES]; /* "" = no networks, "auto" = those installed */
     /* Loaded at the start: "NAME" or "NAME:fp16". */
     char networks[VXD_CONFIG_MAX_NETWORKS][VXD_PATH_BYTES];
     size_t n_networks;
@@ -107,6 +107,10 @@ struct vxd_config {
 
 /* Fills the defaults; the runtime directory is $XDG_RUNTIME_DIR/voxeld, else /run/voxeld. */
 void vxd_config_default(struct vxd_config *config);
+
+/* Puts the folder of networks that is installed with this program in the place of "auto"; "" where there is
+ * none. */
+void vxd_config_find_networks(struct vxd_config *config);
 
 /* Reads a file over *config. errors  INVALID_ARGUMENT, NOT_FOUND; err.field is the key path
  * ("limits.queue"), the message gives file, line and reason. *config is unchanged then. */

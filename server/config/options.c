@@ -362,6 +362,7 @@ enum vxd_status vxd_options_load(const struct vxd_options *options,
         VXD_TRY(vxd_config_read(options->config, config, err));
     }
     VXD_TRY(vxd_options_apply(options, config, err));
+    vxd_config_find_networks(config);
     VXD_TRY(vxd_config_check(config, err));
 out:
     return status;

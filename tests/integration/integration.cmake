@@ -61,6 +61,7 @@ set(integration_tests
   client/ctl_json
   client/ctl_manners
   client/documents
+  client/ctl_mistakes
   client/examples
   client/manuals
   client/python
@@ -104,6 +105,7 @@ set(integration_tests
   network/net_clients
   network/net_places
   network/net_reference
+  network/net_surfaces
   network/networks
   scene/mesh
   odometry/odometry
@@ -203,7 +205,8 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_relocalize integration_shared integration_fields
              integration_pictures integration_watch integration_mesh integration_foxglove
              integration_tls integration_why integration_backups integration_odometry
-             integration_ctl_manners integration_python_manners integration_refusals integration_repeats
+             integration_ctl_manners integration_ctl_mistakes integration_python_manners integration_refusals integration_repeats integration_memory
+             integration_net_surfaces
              integration_examples integration_scene_votes integration_slac integration_volume_scenes
              integration_documents integration_readme integration_upgrade
              APPEND PROPERTY ENVIRONMENT

@@ -197,6 +197,12 @@ static enum vxd_status dial(struct voxeld_client *client,
     if (result == 0) {
         result = nng_dialer_start(dialer, NNG_FLAG_NONBLOCK);
     }
+    if (result == NNG_EINVAL || result == NNG_EADDRINVAL || result == NNG_ENOTSUP) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "url",
+                        "%.100s is no address of a daemon; right are ipc:///PATH, "
+                        "tcp://HOST:PORT and tls+tcp://HOST:PORT",
+                        client->url);
+    }
     if (result != 0) {
         enum vxd_status status = vxd_client_nng_error(result, client->url, err);
 

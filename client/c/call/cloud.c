@@ -89,6 +89,7 @@ static enum vxd_status read_all(int fd, const char *path, uint8_t **out, size_t 
 static enum vxd_status read_path(const char *path, uint8_t **out, size_t *n_bytes,
                                  struct vxd_err *err)
 {
+    struct stat info;
     enum vxd_status status;
     int fd;
 
@@ -99,9 +100,32 @@ static enum vxd_status read_path(const char *path, uint8_t **out, size_t *n_byte
     if (fd < 0) {
         return open_failed(path, err);
     }
+    if (fstat(fd, &info) == 0 && S_ISDIR(info.st_mode)) {
+        (void)close(fd);
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "file",
+                        "%s: it is a folder; right is a file of it", path);
+    }
     status = read_all(fd, path, out, n_bytes, err);
     (void)close(fd);
     return status;
+}
+
+/* Puts the file's name before what its reader found. */
+static void name_file(const char *path, struct vxd_err *err)
+{
+    char found[sizeof err->message];
+
+    (void)snprintf(found, sizeof found, "%s", err->message);
+    (void)snprintf(err->message, sizeof err->message, "%.100s: %.130s",
+                   strcmp(path, "-") == 0 ? "standard input" : path, found);
+}
+
+/* Whether it is a folder, which has no format. */
+static bool is_folder(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
 static void wrap(struct owner *owner)
@@ -138,7 +162,7 @@ enum voxeld_status voxeld_cloud_read_file(const char *path, const char *format,
     if (format == NULL) {
         format = vxd_cloud_file_format_of(path);
     }
-    if (format == NULL) {
+    if (format == NULL && !is_folder(path)) {
         (void)vxd_fail(
             &err, VXD_INVALID_ARGUMENT, "format",
             "%s does not say by its name what it is; name the format: pcd, ply, "
@@ -152,8 +176,12 @@ enum voxeld_status voxeld_cloud_read_file(const char *path, const char *format,
         return vxd_client_error(&err, "", error);
     }
     VXD_TRY(read_path(path, &owner->bytes, &n_bytes, &err));
-    VXD_TRY(vxd_cloud_file_parse(format, owner->bytes, n_bytes, MAX_FILE_BYTES,
-                                 &owner->file, &err));
+    status = vxd_cloud_file_parse(format, owner->bytes, n_bytes, MAX_FILE_BYTES,
+                                  &owner->file, &err);
+    if (status != VXD_OK) {
+        name_file(path, &err);
+        goto out;
+    }
     if (owner->file.owned != NULL) {
         free(owner->bytes); /* the points were decoded, so the file's own bytes are not
                              * needed */

@@ -124,6 +124,41 @@ out:
     return status;
 }
 
+static enum vxd_status read_memory_owner(struct vxd_reply *reply,
+                                         const Voxeld__V1__MemoryOwner *in,
+                                         struct voxeld_memory_owner *out,
+                                         struct vxd_err *err)
+{
+    (void)reply;
+    (void)err;
+    out->name = in->name;
+    out->n = in->n;
+    out->n_bytes = in->n_bytes;
+    out->limit_bytes = in->limit_bytes;
+    out->on_device = in->on_device;
+    return VXD_OK;
+}
+
+static enum vxd_status read_memory_owner_list(struct vxd_reply *reply,
+                                              Voxeld__V1__MemoryOwner *const *in,
+                                              size_t n,
+                                              const struct voxeld_memory_owner **out,
+                                              struct vxd_err *err)
+{
+    struct voxeld_memory_owner *list = vxd_reply_alloc(reply, n, sizeof *list);
+    enum vxd_status status = VXD_OK;
+
+    if (list == NULL) {
+        return vxd_reply_no_memory(err);
+    }
+    for (size_t i = 0; i < n; i++) {
+        VXD_TRY(read_memory_owner(reply, in[i], &list[i], err));
+    }
+    *out = list;
+out:
+    return status;
+}
+
 static enum vxd_status open_status(struct vxd_exchange *call,
                                    struct voxeld_server_status **out)
 {
@@ -163,6 +198,8 @@ static enum vxd_status open_status(struct vxd_exchange *call,
     r->n_scenes = in->n_scenes;
     r->scene_bytes = in->scene_bytes;
     r->scene_limit_bytes = in->scene_limit_bytes;
+    VXD_TRY(read_memory_owner_list(reply, in->memory, in->n_memory, &r->memory, err));
+    r->n_memory = in->n_memory;
     *out = r;
     return VXD_OK;
 out:

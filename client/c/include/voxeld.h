@@ -266,6 +266,14 @@ struct voxeld_slow_request {
     int64_t finished_ns;
 };
 
+struct voxeld_memory_owner {
+    const char *name; /* "scenes", "volumes" */
+    uint64_t n;       /* how many of them */
+    uint64_t n_bytes;
+    uint64_t limit_bytes; /* 0: none of its own */
+    bool on_device;       /* the engine's, which on a CPU is the host's */
+};
+
 struct voxeld_server_status {
     const char *state; /* "serving", "draining", "lost" */
     double uptime_s;
@@ -294,6 +302,10 @@ struct voxeld_server_status {
     size_t n_methods;
     const struct voxeld_slow_request *slow; /* newest first */
     size_t n_slow;
+    /* Who holds memory; "others" is the device memory that none of them has. None with a server
+     * older than 0.2.0. */
+    const struct voxeld_memory_owner *memory;
+    size_t n_memory;
 };
 
 /* Free with voxeld_server_status_free. */

@@ -124,6 +124,7 @@ from .maps import Map, Merge
 from .refining import Keyframe, Refined, RefinedKeyframe, RefineLoss, RefineStatus
 from .posegraphs import Posegraph, PosegraphEdge, PosegraphNode, PosegraphPrior
 from .odometries import Odometry
+from .shown import show_all
 from .volumes import Volume
 from .networks import Inference, InferItem, InferOutput
 from .generated.network_records import NetworkInfo, NetworkLayer, NetworkOutput, Timings
@@ -216,6 +217,7 @@ __all__ = [
     "Merge",
     "Merged",
     "MeshImported",
+    "MemoryOwner",
     "MethodStatus",
     "NearestVoxels",
     "NetworkInfo",
@@ -296,3 +298,5 @@ __all__ = [
     "repeat",
     "trace",
 ]
+
+show_all(globals()[name] for name in __all__)

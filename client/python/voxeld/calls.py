@@ -44,6 +44,8 @@ SURELY_TAKEN_BYTES = 1 << 20
 
 
 def checked_timeout(timeout: float) -> float:
+    if not isinstance(timeout, int | float):
+        raise InvalidArgument(f"{timeout!r}; a number of seconds is right", "timeout")
     if not 0 < timeout <= MAX_TIMEOUT_S:
         raise InvalidArgument(f"{timeout}; more than 0 s, at most {MAX_TIMEOUT_S:.0f}", "timeout")
     return timeout

@@ -335,6 +335,8 @@ def voxelize_request(
     reductions = chosen(reduce, REDUCTIONS, ("mean",), "reduce")
     no_features = features is not None and len(features) == 0
     sizes = (size, size, size) if np.isscalar(size) else size
+    if isinstance(size, str):
+        raise InvalidArgument(f"{size!r}; metres: one number or three", "size")
     request = voxelize_pb2.VoxelizeRequest(
         size=wire.vec3(sizes, "size"),
         rule=chosen(rule, RULES[1:], (), "rule")[0].upper() if rule is not None else None,

@@ -408,7 +408,7 @@ def vec3(values: Sequence[float], field: str) -> common_pb2.Vec3:
     return wire.vec3(values, field)
 
 
-def pose_of(pose: Pose | None, field: str) -> common_pb2.Pose | None:
+def pose_of(pose: Pose | npt.ArrayLike | None, field: str) -> common_pb2.Pose | None:
     return None if pose is None else wire.pose(pose, field)
 
 

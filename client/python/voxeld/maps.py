@@ -21,6 +21,7 @@ from .cloud import DType
 from .errors import InvalidArgument
 from .generated import map_methods
 from .generated.map_records import MapInfo
+from .shown import handle_html
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,6 +81,8 @@ class Map:
             f"<voxeld.Map {self.name!r}: {self.n_components} x {self.key_dtype.name.lower()} -> "
             f"{arrays or 'a set'}{size}; at {self._client.url}>"
         )
+
+    _repr_html_ = handle_html
 
     info = map_methods.info
     insert = map_methods.insert

@@ -16,6 +16,7 @@ from .errors import InvalidArgument
 from .generated import odometry_methods
 from .generated.odometry_records import OdometryInfo, OdometryPose, odometry_pose_of
 from .points import Points, clouds_of, pose_of
+from .shown import handle_html
 
 
 class Odometry:
@@ -32,7 +33,12 @@ class Odometry:
         self.max_range_m = info.max_range_m
 
     def __repr__(self) -> str:
-        return f"<voxeld.Odometry {self.name!r} at {self._client.url}>"
+        return (
+            f"<voxeld.Odometry {self.name!r}: a map of voxels of {self.voxel_size_m:g} m up to "
+            f"{self.max_range_m:g} m away; at {self._client.url}>"
+        )
+
+    _repr_html_ = handle_html
 
     info = odometry_methods.info
     reset = odometry_methods.reset

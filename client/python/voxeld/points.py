@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy.typing as npt
 
 from .cloud import Cloud, Pose
 from .errors import InvalidArgument
+
+MOST_COLUMNS = 64  # of an array that is not lying on its side
 
 Points = Cloud | Sequence[Cloud] | npt.ArrayLike
 
@@ -21,6 +24,17 @@ def pose_of(pose: Pose | npt.ArrayLike | None) -> Pose | None:
 
 def clouds_of(points: Points, members: dict[str, Any]) -> list[Cloud]:
     """Makes clouds of the points; members are those of clouds that are made of arrays."""
+    if isinstance(points, str | os.PathLike):
+        raise InvalidArgument(
+            f"{os.fspath(points)!r} is a path; points are right: numpy.load of an .npy file",
+            "points",
+        )
+    if isinstance(points, np.ndarray) and points.ndim == 2:
+        n, columns = points.shape
+        if n in (3, 4) and columns > MOST_COLUMNS:
+            raise InvalidArgument(
+                f"an array of shape {points.shape}; a row a point is right: points.T", "points"
+            )
     batch = list(points) if isinstance(points, list | tuple) else [points]
     # A list of rows is one array.
     if batch and not any(isinstance(p, Cloud | np.ndarray) for p in batch):

@@ -30,6 +30,7 @@ from .generated.posegraph_records import (
 )
 from .points import Points, clouds_of, pose_of
 from .scene_records import HalfSpace, Operation, PointList
+from .shown import handle_html
 
 if TYPE_CHECKING:
     from .scenes import Scene
@@ -124,7 +125,9 @@ class Posegraph:
         self.name = info.name
 
     def __repr__(self) -> str:
-        return f"<voxeld.Posegraph {self.name!r} at {self._client.url}>"
+        return f"<voxeld.Posegraph {self.name!r}: poses in metres; at {self._client.url}>"
+
+    _repr_html_ = handle_html
 
     info = posegraph_methods.info
     solve = posegraph_methods.solve
@@ -143,6 +146,16 @@ class Posegraph:
         sequence: int = 0,
     ) -> PosegraphAdded:
         """Adds nodes, edges and priors; all or nothing."""
+        for kind, field, given in (
+            (PosegraphNode, "nodes", nodes := list(nodes)),
+            (PosegraphEdge, "edges", edges := list(edges)),
+            (PosegraphPrior, "priors", priors := list(priors)),
+        ):
+            for i, one in enumerate(given):
+                if not isinstance(one, kind):
+                    raise InvalidArgument(
+                        f"{type(one).__name__}; a {kind.__name__} is right", f"{field}[{i}]"
+                    )
         message = posegraph_pb2.PosegraphAddRequest(
             name=self.name,
             nodes=[

@@ -267,7 +267,11 @@ def plain_shape(shape: Shape, field: str) -> dict[str, Any]:
         kind = scene_pb2.SceneHalfSpace
         half = message_of(kind, f"{field}.half_space", normal=normal, offset=shape.offset)
         return {"half_space": half}
-    raise InvalidArgument(f"{type(shape).__name__} is no shape", field)
+    raise InvalidArgument(
+        f"{type(shape).__name__} is no shape; a Box, Ball, Capsule, HalfSpace, PointList, Cells or "
+        "Heightfield is right",
+        field,
+    )
 
 
 def copy_of(copy: Copy, field: str) -> scene_pb2.SceneCopy:
@@ -295,6 +299,11 @@ def operation_parts(operation: Operation | Shape, i: int) -> list[wire.Part]:
         )
     if operation.pin not in PINS:
         raise InvalidArgument(f"{operation.pin!r}; one of pinned, unpinned", f"{field}.pin")
+    if isinstance(operation.material, str):
+        raise InvalidArgument(
+            f"{operation.material!r}; the number of a material is right (Scene.palette has names)",
+            f"{field}.material",
+        )
     has_arrays = isinstance(shape, PointList | Heightfield)
     head = message_of(
         scene_pb2.SceneOperation, field,

@@ -54,6 +54,7 @@ from .scene_records import (
     rule_of,
 )
 from .scene_versions import SceneVersions
+from .shown import handle_html
 from .watching import SceneWatches
 
 
@@ -91,6 +92,8 @@ class Scene(SceneVersions, SceneWatches):
             f"<voxeld.Scene {self.name!r}: voxels of {self.voxel_size:g} m in a cube of {side:g} m"
             f"{', free space' if self.track_free else ''}; at {self._client.url}>"
         )
+
+    _repr_html_ = handle_html
 
     def edit(
         self,
@@ -266,6 +269,8 @@ class Scene(SceneVersions, SceneWatches):
         detail          cubes that look smaller than so many pixels are drawn as one voxel
         clip            only what is in this box is drawn
         """
+        if not hasattr(size, "__len__") or len(size) < 2:
+            raise InvalidArgument(f"{size!r}; (width, height) is right", "size")
         message = request_of(
             camera=camera, mode=mode, encode="tensor", eye=eye, look=look, up=up,
             elevations_deg=elevations_deg, sun_direction=sun_direction, clip=clip,

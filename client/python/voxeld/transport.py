@@ -171,7 +171,14 @@ class Connection:
             self._socket.dial(url, block=False)
         except pynng.NNGException as e:
             self._socket.close()
-            raise nng_error(e.errno, url, "url") from e
+            error = nng_error(e.errno, url, "url")
+            if isinstance(error, InvalidArgument):
+                error = InvalidArgument(
+                    f"{url} is no address of a daemon; right are ipc:///PATH, tcp://HOST:PORT and "
+                    "tls+tcp://HOST:PORT",
+                    "url",
+                )
+            raise error from e
 
     def _on_connect(self, pipe: Any) -> None:
         with self._changed:

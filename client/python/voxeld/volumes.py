@@ -29,6 +29,7 @@ from .generated.volume_records import (
     volume_scanned_of,
 )
 from .points import Points, clouds_of, pose_of
+from .shown import handle_html
 
 DEPTH_TYPES = {"u2": "uint16", "f4": "float32"}
 
@@ -49,6 +50,10 @@ def _images(
         raise InvalidArgument(
             f"{colour.dtype} of shape {colour.shape}; uint8 {(*depth.shape, 3)} is right",
             "colour",
+        )
+    if not isinstance(camera, Camera):
+        raise InvalidArgument(
+            f"{type(camera).__name__}; Camera(0, 0, fx, fy, cx, cy) is right", "camera"
         )
     height, width = depth.shape
     return {
@@ -80,6 +85,8 @@ class Volume:
             f"at {self._client.url}>"
         )
 
+    _repr_html_ = handle_html
+
     info = volume_methods.info
     integrate_bytes = volume_methods.integrate_bytes
     track_and_integrate_bytes = volume_methods.track_and_integrate_bytes
@@ -108,7 +115,7 @@ class Volume:
         self,
         depth: npt.NDArray[Any],
         camera: Camera,
-        T_map_camera: Pose | None = None,
+        T_map_camera: Pose | npt.ArrayLike | None = None,
         *,
         colour: npt.NDArray[np.uint8] | None = None,
         **more: Any,
@@ -121,14 +128,14 @@ class Volume:
         more    the other arguments of integrate_bytes
         """
         return self.integrate_bytes(
-            **_images(depth, camera, colour), T_map_camera=T_map_camera, **more
+            **_images(depth, camera, colour), T_map_camera=pose_of(T_map_camera), **more
         )
 
     def track_and_integrate(
         self,
         depth: npt.NDArray[Any],
         camera: Camera,
-        T_map_camera: Pose | None = None,
+        T_map_camera: Pose | npt.ArrayLike | None = None,
         *,
         colour: npt.NDArray[np.uint8] | None = None,
         **more: Any,
@@ -140,14 +147,14 @@ class Volume:
         The others are as of integrate.
         """
         return self.track_and_integrate_bytes(
-            **_images(depth, camera, colour), T_map_camera=T_map_camera, **more
+            **_images(depth, camera, colour), T_map_camera=pose_of(T_map_camera), **more
         )
 
     def track(
         self,
         depth: npt.NDArray[Any],
         camera: Camera,
-        T_map_camera: Pose | None = None,
+        T_map_camera: Pose | npt.ArrayLike | None = None,
         *,
         colour: npt.NDArray[np.uint8] | None = None,
         **more: Any,
@@ -158,7 +165,7 @@ class Volume:
         The others are as of track_and_integrate.
         """
         return self.track_bytes(
-            **_images(depth, camera, colour), T_map_camera=T_map_camera, **more
+            **_images(depth, camera, colour), T_map_camera=pose_of(T_map_camera), **more
         )
 
     def integrate_points(

@@ -72,8 +72,14 @@ def vec3(values: Any, field: str) -> common_pb2.Vec3:
     return common_pb2.Vec3(x=x, y=y, z=z)
 
 
-def pose(value: Pose, field: str) -> common_pb2.Pose | None:
-    """Makes the wire's pose; None for the identity."""
+def pose(value: Any, field: str) -> common_pb2.Pose | None:
+    """Makes the wire's pose, of a Pose or a matrix; None for the identity."""
+    if not isinstance(value, Pose):
+        try:
+            value = Pose.from_matrix(value)
+        except (InvalidArgument, TypeError, ValueError) as e:
+            said = e.message if isinstance(e, InvalidArgument) else f"{value!r}"
+            raise InvalidArgument(f"{said}; a Pose or a 4 x 4 matrix is right", field) from None
     try:
         x, y, z, w = (float(v) for v in value.rotation)
     except (TypeError, ValueError):

@@ -26,7 +26,7 @@ static void add_memory(struct ctl_table *table, const char *name, const char *n,
 void ctl_status_print_memory(const struct voxeld_server_status *s)
 {
     struct ctl_table table;
-    char n[3][CTL_NUMBER_BYTES];
+    char n[CTL_NUMBER_BYTES];
 
     ctl_table_begin(&table, "memory|>count|>used|>limit|>full");
     add_memory(&table, "requests in flight", "", s->inflight_bytes,
@@ -34,12 +34,21 @@ void ctl_status_print_memory(const struct voxeld_server_status *s)
     add_memory(&table, "device", "", s->device_bytes, s->device_budget_bytes);
     add_memory(&table, "host", "", s->host_bytes, s->host_budget_bytes);
     add_memory(&table, "process", "", s->resident_bytes, 0);
-    add_memory(&table, "maps", ctl_thousands(s->n_maps, n[0]), s->map_bytes,
-               s->map_limit_bytes);
-    add_memory(&table, "networks", ctl_thousands(s->n_networks, n[1]), s->network_bytes,
-               s->network_limit_bytes);
-    add_memory(&table, "scenes", ctl_thousands(s->n_scenes, n[2]), s->scene_bytes,
-               s->scene_limit_bytes);
+    if (s->n_memory == 0) { /* a server older than 0.2.0 */
+        add_memory(&table, "maps", ctl_thousands(s->n_maps, n), s->map_bytes,
+                   s->map_limit_bytes);
+        add_memory(&table, "networks", ctl_thousands(s->n_networks, n), s->network_bytes,
+                   s->network_limit_bytes);
+        add_memory(&table, "scenes", ctl_thousands(s->n_scenes, n), s->scene_bytes,
+                   s->scene_limit_bytes);
+    }
+    for (size_t i = 0; i < s->n_memory; i++) {
+        const struct voxeld_memory_owner *owner = &s->memory[i];
+        bool is_rest = strcmp(owner->name, "others") == 0;
+
+        add_memory(&table, owner->name, is_rest ? "" : ctl_thousands(owner->n, n),
+                   owner->n_bytes, owner->limit_bytes);
+    }
     ctl_table_end(&table);
 }
 

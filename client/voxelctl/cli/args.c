@@ -151,8 +151,7 @@ bool ctl_plain_options(struct ctl_globals *globals, const struct ctl_command *co
         }
     }
     if (argc - optind < n_min || argc - optind > n_max) {
-        *result = ctl_usage(command->name, "%d words after the options, not %d",
-                            argc - optind, n_min);
+        *result = ctl_wrong_words(command, (size_t)(argc - optind), (size_t)n_min);
         return true;
     }
     return false;

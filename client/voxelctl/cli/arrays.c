@@ -100,7 +100,11 @@ int ctl_read_file(const char *path, uint8_t **out, size_t *n_bytes)
 
     *out = NULL;
     if (stream == NULL) {
-        return failed(path, strerror(errno));
+        return errno == ENOENT && path[strspn(path, "0123456789.,+-")] == '\0'
+                   ? ctl_error("%s: neither as many numbers as are needed here (x,y,z, "
+                               "say, without blanks) nor a local file",
+                               path)
+                   : ctl_cannot_read(path, strerror(errno));
     }
     result = read_stream(stream, path, out, n_bytes);
     if (!is_stdin) {

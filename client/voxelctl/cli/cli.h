@@ -96,6 +96,9 @@ __attribute__((format(printf, 1, 2)))
 #endif
 int ctl_error(const char *format, ...);
 
+/* Reports that a local file cannot be read, and why. Returns CTL_FAILED. */
+int ctl_cannot_read(const char *path, const char *why);
+
 /* Reports that a part of voxelctl, "voxelctl bench", failed, and how to mend that ("" = unknown).
  * Returns CTL_FAILED. */
 int ctl_error_of(const char *who, const char *message, const char *help);
@@ -162,8 +165,15 @@ __attribute__((format(printf, 2, 3)))
 #endif
 int ctl_usage(const char *command, const char *format, ...);
 
+/* As ctl_usage, where a command has too many words beside its options or fewer than n_min: it shows how
+ * the command is used. */
+int ctl_wrong_words(const struct ctl_command *command, size_t n, size_t n_min);
+
 /* Prints what went wrong with a request, and what to do where that is known. Returns CTL_FAILED. */
 int ctl_failed(const char *what, const struct voxeld_error *error);
+
+/* As that, with what to do ("" = unknown). */
+int ctl_failed_with(const char *what, const struct voxeld_error *error, const char *help);
 
 /* Parses numbers separated by commas, all finite. Returns how many, 0 for anything
  * else and for a list longer than max. */
@@ -395,6 +405,7 @@ struct ctl_drive {
     const char *format;              /* of all; NULL = by their endings */
     const struct voxeld_pose *poses; /* n; NULL = the files' own */
     double retry_s;
+    const char *if_missing; /* what to do where the noun does not exist; NULL = unknown */
     /* Makes one call with the options `call`, which changes something once. */
     enum voxeld_status (*send)(void *user, const struct voxeld_call *call,
                                const struct voxeld_cloud *cloud,

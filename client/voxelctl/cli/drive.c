@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Sends the clouds of a recorded drive one after the other. */
+#include <string.h>
+
 #include "client/voxelctl/cli/cli.h"
 
 static int send_file(const struct ctl_drive *drive, size_t i)
@@ -26,7 +28,10 @@ static int send_file(const struct ctl_drive *drive, size_t i)
     voxeld_cloud_free(file);
     if (status != VOXELD_OK) {
         ctl_progress_clear(drive->n);
-        return ctl_failed(path, &error);
+        return status == VOXELD_NOT_FOUND && strcmp(error.field, "name") == 0 &&
+                       drive->if_missing != NULL
+                   ? ctl_failed_with(path, &error, drive->if_missing)
+                   : ctl_failed(path, &error);
     }
     return CTL_OK;
 }

@@ -75,7 +75,7 @@ int ctl_write_file(const char *path, ctl_write_fn *write, void *context)
     }
 
     if (status != VXD_OK) {
-        (void)ctl_error("%s: %s", path, err.message);
+        (void)ctl_error("cannot write %s: %s", path, err.message);
         return CTL_FAILED;
     }
     return CTL_OK;

@@ -28,26 +28,20 @@ static void fill_options(const struct ctl_own_options *own, struct option *optio
     options[n] = (struct option){NULL, 0, NULL, 0};
 }
 
-static const char *name_of(const struct ctl_own_options *own, ctl_bits bit)
+static const struct ctl_own_option *option_of(const struct ctl_own_options *own,
+                                              ctl_bits bit)
 {
     size_t i = 0;
 
     while (i + 1 < own->n_known && (bit >> i & 1) == 0) {
         i++;
     }
-    return own->known[i].name;
+    return &own->known[i];
 }
 
-/* Reports a wrong number of words, with the manual's line that says which are right. */
-static int wrong_words(const struct ctl_command *command, size_t n)
+static const char *name_of(const struct ctl_own_options *own, ctl_bits bit)
 {
-    const char *usage = strstr(command->help, "usage: ");
-
-    if (usage == NULL) {
-        return ctl_usage(command->name, "%zu words after the options", n);
-    }
-    return ctl_usage(command->name, "%zu words after the options; %.*s", n,
-                     (int)strcspn(usage, "\n"), usage);
+    return option_of(own, bit)->name;
 }
 
 /* Checks that the options that were given go with each other; *result after a message. */
@@ -57,7 +51,9 @@ static bool go_together(const struct ctl_command *command,
     ctl_bits missing = own->required & ~given;
 
     if (missing != 0) {
-        *result = ctl_usage(command->name, "no --%s", name_of(own, missing));
+        const struct ctl_own_option *option = option_of(own, missing);
+
+        *result = ctl_usage(command->name, "no --%s: %s", option->name, option->right);
         return false;
     }
     for (size_t i = 0; i < own->n_relations; i++) {
@@ -101,7 +97,7 @@ bool ctl_take_own_options(struct ctl_globals *globals, const struct ctl_command 
     }
     n_words = (size_t)(argc - optind);
     if (n_words < own->n_min || n_words > own->n_max) {
-        *result = wrong_words(command, n_words);
+        *result = ctl_wrong_words(command, n_words, own->n_min);
         return true;
     }
     return !go_together(command, own, given, result);

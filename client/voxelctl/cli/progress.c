@@ -22,6 +22,13 @@ static bool is_drawn(size_t total)
     return total > 1 && isatty(STDERR_FILENO) == 1;
 }
 
+static const char *end_of(const char *name)
+{
+    size_t n = strlen(name);
+
+    return name + (n > NAME_CHARS ? n - NAME_CHARS : 0);
+}
+
 void ctl_progress_show(size_t n_done, size_t total, const char *name)
 {
     char bar[BAR_CHARS + 1];
@@ -33,8 +40,8 @@ void ctl_progress_show(size_t n_done, size_t total, const char *name)
         bar[i] = i < BAR_CHARS * n_done / total ? '#' : ' ';
     }
     bar[BAR_CHARS] = '\0';
-    (void)fprintf(stderr, "\r[%s] %zu/%zu %.*s\033[K", bar, n_done, total, NAME_CHARS,
-                  name);
+    (void)fprintf(stderr, "\r[%s] %zu/%zu %s\033[K", bar, n_done, total,
+                  end_of(name)); /* the file's name is there */
     (void)fflush(stderr);
 }
 
@@ -132,14 +139,12 @@ static struct ctl_progress *begin(const char *doing, const char *name)
 {
     struct ctl_progress *progress =
         isatty(STDERR_FILENO) == 1 ? calloc(1, sizeof *progress) : NULL;
-    size_t n = strlen(name);
 
     if (progress == NULL) {
         return NULL;
     }
     progress->doing = doing;
-    (void)snprintf(progress->name, sizeof progress->name, "%s",
-                   name + (n > NAME_CHARS ? n - NAME_CHARS : 0));
+    (void)snprintf(progress->name, sizeof progress->name, "%s", end_of(name));
     if (pthread_mutex_init(&progress->lock, NULL) != 0) {
         free(progress);
         return NULL;

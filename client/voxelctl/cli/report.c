@@ -62,6 +62,20 @@ int ctl_usage(const char *command, const char *format, ...)
     return CTL_USAGE;
 }
 
+int ctl_wrong_words(const struct ctl_command *command, size_t n, size_t n_min)
+{
+    const char *usage = strstr(command->help, "usage: ");
+    const char *few = n < n_min ? "too few" : "too many";
+    size_t n_usage;
+
+    if (usage == NULL) {
+        return ctl_usage(command->name, "%zu words are %s", n, few);
+    }
+    n_usage = strcspn(usage, "\n");
+    return ctl_usage(command->name, "%zu words beside the options are %s; %.*s", n, few,
+                     (int)n_usage, usage);
+}
+
 int ctl_no_subcommand(const char *command, const char *word, const char *const *names,
                       size_t n)
 {
@@ -92,6 +106,11 @@ int ctl_error(const char *format, ...)
     return CTL_FAILED;
 }
 
+int ctl_cannot_read(const char *path, const char *why)
+{
+    return ctl_error("cannot read the local file %s: %s", path, why);
+}
+
 int ctl_error_of(const char *who, const char *message, const char *help)
 {
     if (is_json) {
@@ -120,11 +139,18 @@ static const char *advice_of(const struct voxeld_error *error)
 
 int ctl_failed(const char *what, const struct voxeld_error *error)
 {
-    const char *help = advice_of(error);
+    return ctl_failed_with(what, error, advice_of(error));
+}
+
+int ctl_failed_with(const char *what, const struct voxeld_error *error, const char *help)
+{
     const char *code = voxeld_status_name(error->code);
 
     if (!is_json && strcmp(error->field, "file") == 0 && error->request_id[0] == '\0') {
-        return ctl_error("cannot read the local file %s", error->message);
+        size_t n = strlen(what);
+        bool has_name = strncmp(error->message, what, n) == 0;
+
+        return ctl_cannot_read(what, error->message + (has_name ? n + 2 : 0));
     }
     if (is_json) {
         report_json(code, what, error->field, error->message, error->request_id, help);

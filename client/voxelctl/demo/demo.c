@@ -11,10 +11,10 @@
 #include "client/voxelctl/demo/voxelctl_demo.h"
 #include "client/voxelctl/commands/generated/commands_generated.h"
 
-#define NETWORK "svtnet"
+#define NETWORK "surfaces"
 
 enum {
-    MAX_WORDS = 16,
+    MAX_WORDS = 24,
     OPT_KEEP = 0,
     OPT_SCENE,
     OPT_OUT
@@ -134,19 +134,35 @@ static bool has_network(struct voxeld_client *client)
     return status == VOXELD_OK;
 }
 
-static int run_network(struct demo *demo, struct voxeld_client *client)
+/* A daemon without the network, of another version perhaps, shows what it has without. */
+static int show_without_network(struct demo *demo)
 {
-    if (has_network(client)) {
-        return SHOW(demo, ctl_infer, "infer", NETWORK, demo->scan, "--output",
-                    "descriptor");
-    }
+    int result;
+
     if (!demo->globals->json) {
-        (void)printf(
-            "%sNo network: \"voxelctl net init NETWORKS_DIR/%s.json\" makes one of "
-            "random weights.%s\n",
-            ctl_style(stdout, CTL_DIM), NETWORK, ctl_style(stdout, CTL_PLAIN));
+        (void)printf("%sNo network: the daemon's networks_dir has no \"%s\", which is "
+                     "installed with the daemon.%s\n",
+                     ctl_style(stdout, CTL_DIM), NETWORK, ctl_style(stdout, CTL_PLAIN));
     }
-    return SHOW(demo, ctl_scene, "scene", "info", demo->scene);
+    result = SHOW(demo, ctl_scene, "scene", "integrate", demo->scan, "--scene",
+                  demo->scene, "--size", "0.1");
+    return result == CTL_OK ? SHOW(demo, ctl_scene, "scene", "info", demo->scene)
+                            : result;
+}
+
+/* The network's labels become the materials of the palette that have their names. */
+static int show_network(struct demo *demo)
+{
+    int result =
+        SHOW(demo, ctl_infer, "infer", NETWORK, demo->scan, "--output", "labels");
+
+    if (result != CTL_OK) {
+        return result;
+    }
+    return SHOW(demo, ctl_scene, "scene", "integrate", demo->scan, "--scene", demo->scene,
+                "--size", "0.1", "--material-bits", "8", "--palette", "flat:2b7bba",
+                "--palette", "upright:e8710a", "--palette", "scattered:1e8e3e",
+                "--network", NETWORK);
 }
 
 static int run_all(struct demo *demo, struct voxeld_client *client)
@@ -155,8 +171,7 @@ static int run_all(struct demo *demo, struct voxeld_client *client)
 
     if (result == CTL_OK) {
         demo->made = true;
-        result = SHOW(demo, ctl_scene, "scene", "integrate", demo->scan, "--scene",
-                      demo->scene, "--size", "0.1");
+        result = has_network(client) ? show_network(demo) : show_without_network(demo);
     }
     if (result == CTL_OK) {
         result = SHOW(demo, ctl_scene, "scene", "query", demo->scene, "ray", "0,0,1.5",
@@ -165,7 +180,7 @@ static int run_all(struct demo *demo, struct voxeld_client *client)
     if (result == CTL_OK) {
         result = SHOW(demo, ctl_scene, "scene", "render", demo->scene, demo->picture);
     }
-    return result == CTL_OK ? run_network(demo, client) : result;
+    return result;
 }
 
 static void end(struct demo *demo, struct voxeld_client *client, int result)
@@ -219,8 +234,11 @@ const struct ctl_command ctl_demo = {
         "\n"
         "usage: voxelctl demo [--keep] [--scene NAME] [--out FILE] [OPTIONS]\n"
         "\n"
-        "Voxelizes a lidar scan, makes a scene of it, casts a ray, writes a picture,\n"
-        "and has a network describe the scan where the daemon has one.\n"
+        "Voxelizes a lidar scan, has a small network label its points, makes a scene of\n"
+        "it in the labels' colours, casts a ray and writes a picture. The network,\n"
+        "surfaces, is installed with the daemon; its weights are chosen, not trained: "
+        "it\n"
+        "labels voxels flat or upright by those around them.\n"
         "\n"
         "  --keep        leave the scene\n"
         "  --scene NAME  its name; default demo\n"

@@ -70,6 +70,17 @@ void ctl_admin_status_json(const struct voxeld_server_status *r)
     ctl_json_member_count(stdout, false, "n_scenes", r->n_scenes);
     ctl_json_member_count(stdout, false, "scene_bytes", r->scene_bytes);
     ctl_json_member_count(stdout, false, "scene_limit_bytes", r->scene_limit_bytes);
+    (void)fputs(", \"memory\": [", stdout);
+    for (size_t i = 0; i < r->n_memory; i++) {
+        (void)fputs(i > 0 ? ", {" : "{", stdout);
+        ctl_json_member_string(stdout, true, "name", r->memory[i].name);
+        ctl_json_member_count(stdout, false, "n", r->memory[i].n);
+        ctl_json_member_count(stdout, false, "n_bytes", r->memory[i].n_bytes);
+        ctl_json_member_count(stdout, false, "limit_bytes", r->memory[i].limit_bytes);
+        (void)printf(", \"on_device\": %s", r->memory[i].on_device ? "true" : "false");
+        (void)fputc('}', stdout);
+    }
+    (void)fputc(']', stdout);
     (void)fputs("}\n", stdout);
 }
 

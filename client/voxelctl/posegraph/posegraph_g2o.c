@@ -201,7 +201,7 @@ static int read_file(const char *path, struct g2o *file)
     size_t number = 0;
 
     if (stream == NULL) {
-        return fail(path, strerror(errno));
+        return ctl_cannot_read(path, strerror(errno));
     }
     while (fgets(line, sizeof line, stream) != NULL) {
         number++;

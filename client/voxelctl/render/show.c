@@ -60,8 +60,8 @@ static unsigned brightness(const uint8_t *rgb)
     return (rgb[0] * 2126u + rgb[1] * 7152u + rgb[2] * 722u) / 10000u;
 }
 
-/* From the darkest to the brightest pixel, as terminals have few characters to tell them. */
-static void print_characters(const struct voxeld_picture *picture)
+/* From the darkest to the brightest pixel, as there are few characters. As JSON, each line is a string. */
+static void print_characters(const struct voxeld_picture *picture, bool json)
 {
     static const char ramp[] = " .:-=+*#%@";
     const unsigned n = sizeof ramp - 1;
@@ -74,7 +74,14 @@ static void print_characters(const struct voxeld_picture *picture)
         low = value < low ? value : low;
         high = value > high ? value : high;
     }
+    if (json) {
+        (void)fputc('{', stdout);
+        ctl_json_member_count(stdout, true, "width", picture->width);
+        ctl_json_member_count(stdout, false, "height", (picture->height + 1) / 2);
+        (void)fputs(", \"lines\": [", stdout);
+    }
     for (uint32_t y = 0; y < picture->height; y += 2) {
+        (void)fputs(!json ? "" : y == 0 ? "\"" : ", \"", stdout);
         for (uint32_t x = 0; x < picture->width; x++) {
             unsigned mean = (brightness(pixel(picture, x, y)) +
                              brightness(pixel(picture, x, y + 1))) /
@@ -82,8 +89,9 @@ static void print_characters(const struct voxeld_picture *picture)
 
             (void)fputc(ramp[(mean - low) * n / (high - low + 1)], stdout);
         }
-        (void)fputc('\n', stdout);
+        (void)fputc(json ? '"' : '\n', stdout);
     }
+    (void)fputs(json ? "]}\n" : "", stdout);
 }
 
 static bool is_shown(enum voxeld_render_mode mode)
@@ -113,11 +121,11 @@ int ctl_show_run(struct ctl_globals *globals, int argc, char **argv)
         job.request.samples = 4;
     }
     result = ctl_render_call(globals, &job, &picture);
-    if (result == CTL_OK && isatty(STDOUT_FILENO) != 0) {
+    if (result == CTL_OK && isatty(STDOUT_FILENO) != 0 && !globals->json) {
         print_blocks(picture);
         result = ctl_flush();
     } else if (result == CTL_OK) {
-        print_characters(picture);
+        print_characters(picture, globals->json);
         result = ctl_flush();
     }
     voxeld_picture_free(picture);

@@ -166,6 +166,19 @@ static int export_dense(struct voxeld_client *client,
     return result;
 }
 
+static int export_ply(struct voxeld_client *client,
+                      const struct voxeld_scene_export_request *request, const char *path,
+                      uint64_t *n_cells)
+{
+    struct ctl_progress *progress = ctl_progress_begin_writing(path);
+    struct voxeld_error error;
+    enum voxeld_status status =
+        voxeld_scene_export_file(client, request, path, n_cells, &error);
+
+    ctl_progress_end(progress);
+    return status == VOXELD_OK ? CTL_OK : ctl_failed(request->scene, &error);
+}
+
 int ctl_scene_check_export(const struct ctl_scene_args *args)
 {
     const char *path = args->words[1];
@@ -190,10 +203,9 @@ int ctl_scene_export(struct voxeld_client *client, const struct ctl_globals *glo
     const char *path = args->words[1];
     bool dense = ctl_scene_has(args, CTL_SCENE_DENSE);
     struct voxeld_scene_export_request request = {0};
-    struct voxeld_error error;
     uint64_t n_cells = 0;
     char text[32];
-    int result = CTL_OK;
+    int result;
 
     ctl_scene_export_request(args, &request);
     request.format = dense ? VOXELD_SCENE_DENSE : VOXELD_SCENE_CELLS;
@@ -202,9 +214,8 @@ int ctl_scene_export(struct voxeld_client *client, const struct ctl_globals *glo
                               ctl_scene_has(args, CTL_SCENE_MATERIALS), &n_cells);
     } else if (!ctl_has_ending(path, ".ply")) {
         result = export_list(client, &request, path, &n_cells);
-    } else if (voxeld_scene_export_file(client, &request, path, &n_cells, &error) !=
-               VOXELD_OK) {
-        result = ctl_failed(request.scene, &error);
+    } else {
+        result = export_ply(client, &request, path, &n_cells);
     }
     if (result != CTL_OK) {
         return result;

@@ -204,6 +204,7 @@ static int integrate_all(struct voxeld_client *client, const struct ctl_globals 
         .n = args->n_words,
         .format = args->format,
         .retry_s = ctl_scene_has(args, CTL_SCENE_RETRY) ? args->retry : CTL_DRIVE_RETRY_S,
+        .if_missing = "--size METRES makes a new one",
         .send = integrate_cloud,
         .user = &integrate,
     };

@@ -63,7 +63,7 @@ static int read_mesh(const char *path, enum vxd_mesh_format format, struct shape
 
     *is_mesh = false;
     if (file == NULL) {
-        return ctl_error("%s: %s", path, strerror(errno));
+        return ctl_cannot_read(path, strerror(errno));
     }
     if (vxd_mesh_open(file, format, MOST_VERTICES, &mesh, &err) != VXD_OK) {
         (void)fclose(file); /* a cloud of points alone, perhaps */
@@ -148,7 +148,7 @@ static int write_file(const char *path, const struct shape *shape,
         is_written = false;
     }
     if (!is_written) {
-        (void)ctl_error("%s: %s", path, strerror(errno));
+        (void)ctl_error("cannot write %s: %s", path, strerror(errno));
     }
     return is_written ? CTL_OK : CTL_FAILED;
 }

@@ -156,7 +156,7 @@ static int write_poses(const char *path, const double *rows, size_t n)
         is_written = false;
     }
     if (!is_written) {
-        (void)ctl_error("%s: %s", path, strerror(errno));
+        (void)ctl_error("cannot write %s: %s", path, strerror(errno));
     }
     return is_written ? CTL_OK : CTL_FAILED;
 }

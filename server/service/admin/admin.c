@@ -13,6 +13,7 @@
 #include "server/registry/scenes/scenes.h"
 #include "server/instance/instance.h"
 #include "server/schedule/schedule.h"
+#include "server/service/admin/admin.h"
 #include "server/service/service.h"
 #include "voxeld/v1/admin.pb-c.h"
 
@@ -248,6 +249,7 @@ enum vxd_status vxd_status_check(struct vxd_request *request, struct vxd_err *er
     reply->n_scenes = scenes.n_scenes;
     reply->scene_bytes = scenes.n_bytes;
     reply->scene_limit_bytes = scenes.limit_bytes;
+    VXD_TRY(vxd_status_set_memory(request, memory.device_bytes, reply, err));
     VXD_TRY(set_totals(request, reply, err));
     VXD_TRY(set_slow_requests(request, reply, err));
     VXD_TRY(set_current(request, reply, err));

@@ -30,10 +30,9 @@ enum vxd_status vxd_backup_list_check(struct vxd_request *request, struct vxd_er
 static enum vxd_status check_name(struct vxd_request *request, const char *name,
                                   struct vxd_err *err)
 {
-    return vxd_is_name(name)
-               ? vxd_backup_list_check(request, err)
-               : vxd_fail(err, VXD_INVALID_ARGUMENT, "name",
-                          "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", name);
+    return vxd_is_name(name) ? vxd_backup_list_check(request, err)
+                             : vxd_fail(err, VXD_INVALID_ARGUMENT, "name",
+                                        "\"%.63s\" is no name: " VXD_NAME_RULE, name);
 }
 
 enum vxd_status vxd_backup_check(struct vxd_request *request, struct vxd_err *err)

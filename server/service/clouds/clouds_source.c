@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "server/service/clouds/clouds.h"
+#include "server/service/existing/existing.h"
 
 enum {
     PATH_BYTES = 64,
@@ -164,19 +165,27 @@ static enum vxd_status fail_channel(const struct vxd_clouds *clouds, int channel
                                     struct vxd_err *err)
 {
     const char *name = clouds->channels[channel].name;
+    struct vxd_missing missing = {.closest.word = name};
+    char text[160] = "";
     char path[PATH_BYTES];
 
+    if (!is_there) {
+        for (size_t i = 0; i < layout->n_fields; i++) {
+            vxd_missing_offer(&missing, layout->fields[i]->name);
+        }
+        (void)vxd_missing_text(&missing, "fields", text, sizeof text);
+    }
     if (clouds->channels_field == NULL) {
         return fail_at(err, layout->path, "fields",
-                       is_there ? "there must be one element in the field \"%s\""
-                                : "there is no field \"%s\", which the network reads",
-                       name);
+                       is_there ? "there must be one element in the field \"%s\"%s"
+                                : "there is no field \"%s\", which the network reads%s",
+                       name, text);
     }
     (void)snprintf(path, sizeof path, "%s[%d]", clouds->channels_field, channel);
     return vxd_fail(err, VXD_INVALID_ARGUMENT, path,
-                    is_there ? "%s has more than one element in \"%s\""
-                             : "%s has no field \"%s\"",
-                    layout->path, name);
+                    is_there ? "%s has more than one element in \"%s\"%s"
+                             : "%s has no field \"%s\"%s",
+                    layout->path, name, text);
 }
 
 static enum vxd_status bind_channel(const struct vxd_clouds *clouds, int index,

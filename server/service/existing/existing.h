@@ -29,7 +29,8 @@ void vxd_missing_offer(struct vxd_missing *missing, const char *name);
 const char *vxd_missing_text(const struct vxd_missing *missing, const char *what,
                              char *text, size_t n_bytes);
 
-/* Each fails with NOT_FOUND. Those of maps, volumes and pose graphs are for the write lane; the name has been
+/* Each fails with NOT_FOUND. Those of maps, volumes, pose graphs and odometries are for whoever may look for
+ * one by its name; the name has been
  * checked. */
 enum vxd_status vxd_missing_scene(struct vxd_request *request, const char *field,
                                   const char *name, struct vxd_err *err);
@@ -39,9 +40,15 @@ enum vxd_status vxd_missing_volume(struct vxd_request *request, const char *fiel
                                    const char *name, struct vxd_err *err);
 enum vxd_status vxd_missing_posegraph(struct vxd_request *request, const char *field,
                                       const char *name, struct vxd_err *err);
-/* A network that is not loaded; says where it can be loaded. */
+enum vxd_status vxd_missing_odometry(struct vxd_request *request, const char *field,
+                                     const char *name, struct vxd_err *err);
+/* A network that is not loaded; says where it can be loaded, or which could be. */
 enum vxd_status vxd_missing_network(struct vxd_request *request, const char *field,
                                     const char *name, struct vxd_err *err);
+
+/* OK where networks_dir has the network's config, or cannot be read. */
+enum vxd_status vxd_missing_network_file(struct vxd_request *request, const char *field,
+                                         const char *name, struct vxd_err *err);
 
 /* --- differing.c: the one that exists is another -------------------------------------------- */
 

@@ -7,6 +7,8 @@
 #include "server/instance/instance.h"
 #include "server/registry/named/named.h"
 #include "server/registry/networks/networks.h"
+#include "server/registry/odometries/odometries.h"
+#include "server/registry/posegraphs/posegraphs.h"
 #include "server/registry/scenes/scenes.h"
 
 void vxd_missing_offer(struct vxd_missing *missing, const char *name)
@@ -71,6 +73,15 @@ enum vxd_status vxd_missing_scene(struct vxd_request *request, const char *field
     return fail(&missing, field, "scenes", err);
 }
 
+static void offer_all(struct vxd_missing *missing, struct vxd_request *request,
+                      const struct vxd_names *names, enum vxd_noun noun)
+{
+    for (const struct vxd_named *at = vxd_names_next(names, NULL); at != NULL;
+         at = vxd_names_next(names, at)) {
+        offer_allowed(missing, request, noun, at->terms.name);
+    }
+}
+
 static enum vxd_status missing_named(struct vxd_request *request,
                                      const struct vxd_names *names, enum vxd_noun noun,
                                      const char *many, const char *field,
@@ -78,10 +89,7 @@ static enum vxd_status missing_named(struct vxd_request *request,
 {
     struct vxd_missing missing = {.closest.word = name};
 
-    for (const struct vxd_named *at = vxd_names_next(names, NULL); at != NULL;
-         at = vxd_names_next(names, at)) {
-        offer_allowed(&missing, request, noun, at->terms.name);
-    }
+    offer_all(&missing, request, names, noun);
     return fail(&missing, field, many, err);
 }
 
@@ -106,8 +114,22 @@ enum vxd_status vxd_missing_posegraph(struct vxd_request *request, const char *f
                          "pose graphs", field, name, err);
 }
 
-/* Looks for the name among the files that could be loaded. */
-static bool can_be_loaded(const struct vxd_request *request, const char *name)
+enum vxd_status vxd_missing_odometry(struct vxd_request *request, const char *field,
+                                     const char *name, struct vxd_err *err)
+{
+    struct vxd_missing missing = {.closest.word = name};
+    const struct vxd_names *names = vxd_odometries_named(request->server->odometries);
+    char text[160];
+
+    offer_all(&missing, request, names, VXD_NOUN_ODOMETRY);
+    return vxd_fail(err, VXD_NOT_FOUND, field,
+                    "there is no odometry \"%s\"; a restart of the server forgets them%s",
+                    name, vxd_missing_text(&missing, "odometries", text, sizeof text));
+}
+
+/* Offers what networks_dir has; true where the name itself is there. */
+static bool offer_files(struct vxd_missing *missing, const struct vxd_request *request,
+                        const char *name, bool *is_readable)
 {
     const char *directory = request->server->config.networks_dir;
     struct vxd_err ignored;
@@ -115,34 +137,59 @@ static bool can_be_loaded(const struct vxd_request *request, const char *name)
     size_t n = 0;
     bool found = false;
 
-    if (directory[0] != '\0' &&
-        vxd_model_names(directory, &names, &n, &ignored) == VXD_OK) {
+    *is_readable = directory[0] != '\0' &&
+                   vxd_model_names(directory, &names, &n, &ignored) == VXD_OK;
+    if (*is_readable) {
         for (size_t i = 0; i < n; i++) {
             found = found || strcmp(names[i], name) == 0;
+            offer_allowed(missing, request, VXD_NOUN_NETWORK, names[i]);
         }
         vxd_model_names_free(names, n);
     }
     return found;
 }
 
+enum vxd_status vxd_missing_network_file(struct vxd_request *request, const char *field,
+                                         const char *name, struct vxd_err *err)
+{
+    struct vxd_missing missing = {.closest.word = name};
+    char text[160];
+    bool is_readable;
+
+    if (offer_files(&missing, request, name, &is_readable) || !is_readable) {
+        return VXD_OK;
+    }
+    return vxd_fail(err, VXD_NOT_FOUND, field,
+                    "networks_dir has no network \"%s\" (%s.json)%s", name, name,
+                    vxd_missing_text(&missing, "networks there", text, sizeof text));
+}
+
 enum vxd_status vxd_missing_network(struct vxd_request *request, const char *field,
                                     const char *name, struct vxd_err *err)
 {
     struct vxd_missing missing = {.closest.word = name};
+    struct vxd_missing files = {.closest.word = name};
     struct vxd_network *held[VXD_NETWORKS_MAX];
     size_t n = vxd_networks_list(request->server->networks, held);
     char text[160];
+    bool is_readable;
 
     for (size_t i = 0; i < n; i++) {
         offer_allowed(&missing, request, VXD_NOUN_NETWORK,
                       vxd_model_name(held[i]->model));
         vxd_network_drop(held[i]);
     }
-    if (can_be_loaded(request, name)) {
+    if (offer_files(&files, request, name, &is_readable)) {
         return vxd_fail(err, VXD_NOT_FOUND, field,
                         "no network \"%s\" is loaded, but networks_dir has one: load it "
                         "(voxelctl net load %s)",
                         name, name);
+    }
+    if (is_readable && (missing.n == 0 || (missing.closest.found[0] == '\0' &&
+                                           files.closest.found[0] != '\0'))) {
+        return vxd_fail(err, VXD_NOT_FOUND, field,
+                        "no network \"%s\" is loaded, nor in networks_dir%s", name,
+                        vxd_missing_text(&files, "networks there", text, sizeof text));
     }
     return vxd_fail(err, VXD_NOT_FOUND, field, "no network \"%s\" is loaded%s", name,
                     vxd_missing_text(&missing, "loaded networks", text, sizeof text));

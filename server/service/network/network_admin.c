@@ -85,6 +85,7 @@ enum vxd_status vxd_network_load_submit(struct vxd_request *request,
     if (job->reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
+    VXD_TRY(vxd_missing_network_file(request, "name", input->name, err));
     VXD_TRY(vxd_networks_load(request->server->networks, queue, input->name,
                               job->precision, &existed, &job->network, err));
     job->reply->existed = existed;

@@ -45,7 +45,7 @@ enum vxd_status vxd_network_check_name(const char *name, const char *field,
         return VXD_OK;
     }
     return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
-                    "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", name);
+                    "\"%.63s\" is no name: " VXD_NAME_RULE, name);
 }
 
 static char *copy_text(struct vxd_request *request, const char *text, struct vxd_err *err)

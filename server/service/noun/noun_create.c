@@ -9,10 +9,9 @@
 enum vxd_status vxd_noun_check_name(const char *name, const char *field,
                                     struct vxd_err *err)
 {
-    return vxd_is_name(name)
-               ? VXD_OK
-               : vxd_fail(err, VXD_INVALID_ARGUMENT, field,
-                          "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", name);
+    return vxd_is_name(name) ? VXD_OK
+                             : vxd_fail(err, VXD_INVALID_ARGUMENT, field,
+                                        "\"%.63s\" is no name: " VXD_NAME_RULE, name);
 }
 
 enum vxd_status vxd_noun_begin_check(struct vxd_request *request, size_t n_bytes,

@@ -4,6 +4,7 @@
 
 #include "proto/base/clock.h"
 #include "server/instance/instance.h"
+#include "server/service/existing/existing.h"
 #include "server/service/noun/noun.h"
 #include "server/service/odometry/service_odometry.h"
 #include "server/service/service.h"
@@ -19,15 +20,6 @@ struct admin_job {
     struct vxd_odometry_options options; /* create: with the defaults */
     struct vxd_volume_pose initial;
 };
-
-static enum vxd_status fail_missing(struct vxd_request *request, const char *field,
-                                    const char *name, struct vxd_err *err)
-{
-    (void)request;
-    return vxd_fail(err, VXD_NOT_FOUND, field,
-                    "there is no odometry \"%s\"; a restart of the server forgets them",
-                    name);
-}
 
 static enum vxd_status new_info(struct vxd_request *request, struct vxd_decoder *arena,
                                 const struct vxd_named *named, ProtobufCMessage **out,
@@ -210,7 +202,7 @@ const struct vxd_noun_service vxd_odometry_service = {.names = get_names,
                                                       .list_field = "odometries",
                                                       .info_field = "odometry",
                                                       .new_info = new_info,
-                                                      .missing = fail_missing};
+                                                      .missing = vxd_missing_odometry};
 
 /* --- reset ------------------------------------------------------------------------------ */
 
@@ -244,7 +236,7 @@ enum vxd_status vxd_odometry_reset_submit(struct vxd_request *request,
     }
     odometry = vxd_odometries_find(request->server->odometries, input->name);
     if (odometry == NULL) {
-        return fail_missing(request, "name", input->name, err);
+        return vxd_missing_odometry(request, "name", input->name, err);
     }
     job->odometry = odometry;
     vxd_named_hold(&odometry->named);

@@ -4,6 +4,7 @@
 #include "server/service/odometry/service_odometry.h"
 
 #include "server/instance/instance.h"
+#include "server/service/existing/existing.h"
 #include "server/service/service.h"
 
 /* errors  INVALID_ARGUMENT  of the cloud's layout; its field is that of one cloud */
@@ -81,11 +82,8 @@ enum vxd_status vxd_estimate_open(struct vxd_request *request, struct vxd_queue 
     if (odometry[0] != '\0') {
         found = vxd_odometries_find(odometries, odometry);
         if (found == NULL) {
-            return vxd_fail(err, VXD_NOT_FOUND,
-                            kind == VXD_ODOMETRY_NAMED ? "name" : "odometry",
-                            "there is no odometry \"%s\"; a restart of the server "
-                            "forgets them",
-                            odometry);
+            return vxd_missing_odometry(
+                request, kind == VXD_ODOMETRY_NAMED ? "name" : "odometry", odometry, err);
         }
     } else {
         VXD_TRY(vxd_odometries_beside(odometries, queue, kind, name, generation, &found,

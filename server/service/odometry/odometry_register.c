@@ -19,7 +19,7 @@ enum vxd_status vxd_odometry_register_check(struct vxd_request *request,
 
     if (!vxd_is_name(input->name)) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "name",
-                        "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", input->name);
+                        "\"%.63s\" is no name: " VXD_NAME_RULE, input->name);
     }
     request->state = vxd_message_array(request->decoder, 1, sizeof *job, err);
     if (request->state == NULL) {

@@ -5,6 +5,7 @@
 
 #include "server/instance/instance.h"
 #include "server/service/columns/columns.h"
+#include "server/service/existing/existing.h"
 #include "server/service/posegraph/posegraph_service.h"
 #include "server/service/service.h"
 

@@ -129,7 +129,7 @@ enum vxd_status vxd_scene_diff_check(struct vxd_request *request, struct vxd_err
     VXD_TRY(vxd_scene_check_at(input->to, "to", err));
     if (input->to_name[0] != '\0' && !vxd_is_name(input->to_name)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "to_name",
-                         "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", input->to_name));
+                         "\"%.63s\" is no name: " VXD_NAME_RULE, input->to_name));
     }
     VXD_TRY(vxd_scene_check_level(input->level, err));
     if (input->box != NULL) {

@@ -23,7 +23,7 @@ enum vxd_status vxd_scene_check_name(const char *name, struct vxd_err *err)
         return VXD_OK;
     }
     return vxd_fail(err, VXD_INVALID_ARGUMENT, "name",
-                    "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", name);
+                    "\"%.63s\" is no name: " VXD_NAME_RULE, name);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -89,8 +89,7 @@ static enum vxd_status read_palette(struct vxd_request *request,
         if (material->name[0] != '\0' && !vxd_is_name(material->name)) {
             (void)snprintf(field, sizeof field, "spec.palette[%zu].name", i);
             return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
-                            "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}",
-                            material->name);
+                            "\"%.63s\" is no name: " VXD_NAME_RULE, material->name);
         }
         if (material->rgb > 0xffffff) {
             (void)snprintf(field, sizeof field, "spec.palette[%zu].rgb", i);

@@ -40,7 +40,7 @@ enum vxd_status vxd_scene_check_at(const Voxeld__V1__SceneAt *at, const char *fi
     if (!vxd_is_name(at->snapshot)) {
         (void)snprintf(path, sizeof path, "%s.snapshot", field);
         return vxd_fail(err, VXD_INVALID_ARGUMENT, path,
-                        "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", at->snapshot);
+                        "\"%.63s\" is no name: " VXD_NAME_RULE, at->snapshot);
     }
     return VXD_OK;
 }

@@ -152,7 +152,7 @@ enum vxd_status vxd_scene_snapshot_check(struct vxd_request *request, struct vxd
         vxd_scene_begin_check(request, sizeof(struct vxd_scene_job), input->name, err));
     if (!vxd_is_name(input->snapshot)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "snapshot",
-                         "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", input->snapshot));
+                         "\"%.63s\" is no name: " VXD_NAME_RULE, input->snapshot));
     }
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     if (input->drop && (input->at != NULL || input->replace)) {
@@ -221,7 +221,7 @@ enum vxd_status vxd_scene_branch_check(struct vxd_request *request, struct vxd_e
     VXD_TRY(vxd_scene_begin_check(request, sizeof(struct branch_job), input->name, err));
     if (!vxd_is_name(input->new_name)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "new_name",
-                         "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", input->new_name));
+                         "\"%.63s\" is no name: " VXD_NAME_RULE, input->new_name));
     }
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
 out:

@@ -17,6 +17,13 @@ enum {
 enum vxd_status vxd_slac_jobs_create(struct vxd_slac_jobs **out, struct vxd_err *err);
 void vxd_slac_jobs_destroy(struct vxd_slac_jobs *jobs);
 
+/* Of the jobs that run. */
+struct vxd_slac_usage {
+    size_t n_jobs;
+    uint64_t n_bytes; /* device memory, without points that are still being gathered */
+};
+void vxd_slac_jobs_get_usage(struct vxd_slac_jobs *jobs, struct vxd_slac_usage *out);
+
 /* What a control grid's map has: the names of its arrays. */
 #define VXD_SLAC_OFFSET_NAME "offset"
 #define VXD_SLAC_ROTATION_NAME "rotation"

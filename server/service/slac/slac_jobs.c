@@ -115,8 +115,22 @@ enum vxd_status vxd_slac_jobs_begin(struct vxd_slac_jobs *jobs, const char *name
     return status;
 }
 
+void vxd_slac_jobs_get_usage(struct vxd_slac_jobs *jobs, struct vxd_slac_usage *out)
+{
+    *out = (struct vxd_slac_usage){0};
+    (void)pthread_mutex_lock(&jobs->mutex);
+    for (size_t i = 0; i < VXD_SLAC_JOBS; i++) {
+        if (runs(&jobs->slots[i])) {
+            out->n_jobs++;
+            out->n_bytes += jobs->slots[i].progress.n_bytes;
+        }
+    }
+    (void)pthread_mutex_unlock(&jobs->mutex);
+}
+
 void vxd_slac_jobs_update(struct vxd_slac_jobs *jobs, uint64_t id, uint32_t iteration,
-                          const struct vxd_slac_loss *loss, uint64_t n_control_points)
+                          const struct vxd_slac_loss *loss,
+                          const struct vxd_slac_info *info)
 {
     struct slot *slot;
 
@@ -125,7 +139,8 @@ void vxd_slac_jobs_update(struct vxd_slac_jobs *jobs, uint64_t id, uint32_t iter
     if (slot != NULL) {
         slot->progress.iteration = iteration;
         slot->progress.loss = *loss;
-        slot->progress.n_control_points = n_control_points;
+        slot->progress.n_control_points = info->n_control_points;
+        slot->progress.n_bytes = info->n_bytes;
     }
     (void)pthread_mutex_unlock(&jobs->mutex);
 }

@@ -242,8 +242,7 @@ static enum vxd_status find_pairs(struct vxd_request *request, struct vxd_queue 
     row[2] = (double)loss.n_pairs;
     row[3] = (double)loss.n_edges;
     vxd_slac_get_info(job->slac, &info);
-    vxd_slac_jobs_update(request->server->slac, job->id, job->iteration, &loss,
-                         info.n_control_points);
+    vxd_slac_jobs_update(request->server->slac, job->id, job->iteration, &loss, &info);
     job->stage = job->iteration < job->iterations ? VXD_SLAC_SOLVE : VXD_SLAC_READ;
 out:
     return status;

@@ -17,6 +17,7 @@ struct vxd_slac_progress {
     uint32_t iterations;
     struct vxd_slac_loss loss;
     uint64_t n_control_points;
+    uint64_t n_bytes; /* device memory */
     int64_t began_ns;
     int64_t ended_ns; /* 0: it runs */
     char error[240];
@@ -29,7 +30,8 @@ enum vxd_status vxd_slac_jobs_begin(struct vxd_slac_jobs *jobs, const char *name
                                     uint32_t iterations, uint64_t *id,
                                     struct vxd_err *err);
 void vxd_slac_jobs_update(struct vxd_slac_jobs *jobs, uint64_t id, uint32_t iteration,
-                          const struct vxd_slac_loss *loss, uint64_t n_control_points);
+                          const struct vxd_slac_loss *loss,
+                          const struct vxd_slac_info *info);
 bool vxd_slac_jobs_is_cancelled(struct vxd_slac_jobs *jobs, uint64_t id);
 void vxd_slac_jobs_end(struct vxd_slac_jobs *jobs, uint64_t id,
                        Voxeld__V1__SlacState state, const char *error);

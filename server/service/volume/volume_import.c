@@ -74,7 +74,7 @@ enum vxd_status vxd_volume_import_scene_check(struct vxd_request *request,
     job = request->state;
     if (!vxd_is_name(input->scene)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "scene",
-                         "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", input->scene));
+                         "\"%.63s\" is no name: " VXD_NAME_RULE, input->scene));
     }
     if (input->version != 0 && input->snapshot[0] != '\0') {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "snapshot",

@@ -62,7 +62,7 @@ enum vxd_status vxd_volume_integrate_check(struct vxd_request *request,
     }
     if (input->deform[0] != '\0' && !vxd_is_name(input->deform)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "deform",
-                         "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", input->deform));
+                         "\"%.63s\" is no name: " VXD_NAME_RULE, input->deform));
     }
     VXD_TRY(vxd_volume_read_pose(input->t_grid_camera, "T_grid_camera",
                                  &frame->T_grid_camera, err));

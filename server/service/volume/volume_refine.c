@@ -158,7 +158,7 @@ enum vxd_status vxd_volume_refine_check(struct vxd_request *request, struct vxd_
     job = request->state;
     if (input->into[0] != '\0' && !vxd_is_name(input->into)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "into",
-                         "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", input->into));
+                         "\"%.63s\" is no name: " VXD_NAME_RULE, input->into));
     }
     if (input->durable && input->into[0] == '\0') {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "durable",

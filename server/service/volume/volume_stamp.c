@@ -47,7 +47,7 @@ enum vxd_status vxd_volume_stamp_check(struct vxd_request *request, struct vxd_e
     job = request->state;
     if (!vxd_is_name(input->scene)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "scene",
-                         "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", input->scene));
+                         "\"%.63s\" is no name: " VXD_NAME_RULE, input->scene));
     }
     VXD_TRY(vxd_volume_check_number(input->min_weight, "min_weight", 0, MAX_WEIGHT, err));
     if (input->box != NULL) {

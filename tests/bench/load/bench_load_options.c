@@ -493,7 +493,7 @@ bool load_options_parse(int argc, char **argv, struct load_options *out, int *re
         out->json = out->json || strcmp(argv[i], "--json") == 0;
     }
     ctl_report_as_json(out->json);
-    opterr = 0;
+    opterr = out->json ? 0 : 1; /* as text it says what is wrong itself */
     while ((id = getopt_long(argc, argv, "h", long_options, &index)) != -1) {
         if (id == 'h' || id == OPT_VERSION) {
             *result = print(out->program, id) ? EXIT_SUCCESS : EXIT_FAILURE;

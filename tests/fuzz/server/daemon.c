@@ -91,6 +91,7 @@ struct vxd_server *fuzz_server_start(const char *http)
     (void)snprintf(config->http, sizeof config->http, "%s", http);
     (void)snprintf(config->backend, sizeof config->backend, "cpu");
     (void)snprintf(config->log_level, sizeof config->log_level, "debug");
+    config->networks_dir[0] = '\0';
     config->n_threads = N_THREADS;
     config->queue_limit = QUEUE_LIMIT;
     config->n_read_lanes = READ_LANES;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command of voxelctl takes --json, and what goes wrong is then a JSON object on standard error
-and nothing else there."""
+"""Every command of voxelctl takes --json, and what goes wrong is then a JSON object on standard
+error and nothing else there."""
 
 from __future__ import annotations
 

@@ -126,6 +126,78 @@ def test_local_work_that_takes_long_is_shown(
     reader.join()
 
 
+def test_files_of_a_drive_are_shown_one_after_the_other(
+    environment: dict[str, str], directory: Path
+) -> None:
+    names = []
+    for i in range(4):
+        np.save(directory / f"scan-{i}.npy", np.load(SCAN)[i::40, :3])
+        names.append(directory / f"scan-{i}.npy")
+    poses = directory / "poses.txt"
+    poses.write_text("1 0 0 0 0 1 0 0 0 0 1 0\n" * 4)
+    commands = [
+        ("scene", "integrate", *names, "--scene", "drive", "--size", "0.5", "--poses", poses),
+        ("map", "merge", *names, "--map", "drive", "--size", "0.5", "--poses", poses),
+        ("odometry", "run", directory, "--name", "drive", "--poses-out", directory / "out.txt"),
+    ]
+    for words in commands:
+        shown = on_terminal(environment, *words)
+        for i in range(4):
+            assert re.search(rf"\r\[#* *\] {i}/4 \S*scan-{i}\.npy", shown), (words, i, shown)
+        assert ESCAPE + "K" in shown.split("3/4")[-1]  # the bar is gone before what is said last
+        assert "/4 " not in run(environment, *words).stderr  # and no terminal has none
+    # One file has no bar.
+    assert "0/1" not in on_terminal(environment, "map", "merge", names[0], "--map", "drive",
+                                    "--size", "0.5")  # fmt: skip
+    run(environment, "scene", "drop", "drive")
+    run(environment, "map", "drop", "drive")
+    run(environment, "odometry", "drop", "drive", "--missing-ok")
+
+
+def test_export_shows_that_it_writes(
+    environment: dict[str, str], scene: str, directory: Path
+) -> None:
+    sink, taken = directory / "yard.npz", []
+    os.mkfifo(sink)
+
+    def take_late() -> None:
+        time.sleep(1.6)
+        taken.append(sink.read_bytes())
+
+    reader = threading.Thread(target=take_late)
+    reader.start()
+    shown = on_terminal(environment, "scene", "export", scene, sink)
+    reader.join()
+    assert re.search(rf"\r\S writing \S*{sink.name}, 1 s", shown), shown
+    run(environment, "scene", "export", scene, "whole.npz")
+    assert taken == [(Path(environment["HOME"]) / "whole.npz").read_bytes()]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--network", "nothing"], 'no network "nothing" is loaded'),
+        (["--rule", "label", "--field", "nothing"], 'no field "nothing"'),
+        (["--material", "7"], "material"),
+        (["--odometry", "nothing", "--estimate"], 'no odometry "nothing"'),
+    ],
+)
+def test_integrate_that_the_server_refuses_leaves_no_scene(
+    environment: dict[str, str], options: list[str], says: str
+) -> None:
+    """Nor does one whose second file is refused as well."""
+    words = ("scene", "integrate", SCAN, SCAN, "--scene", "refused", "--size", "0.1", *options)
+    refused = run(environment, *words, code=1)
+    assert says in refused.stderr, refused.stderr
+    listed = json.loads(run(environment, "scene", "list", "--json").stdout)
+    assert "refused" not in [s["name"] for s in listed["scenes"]]
+    # A scene that was there stays.
+    run(environment, "scene", "create", "refused", "--size", "0.1")
+    run(environment, *words[:-len(options)], *options, code=1)
+    run(environment, "scene", "info", "refused")
+    run(environment, "scene", "drop", "refused")
+
+
 def test_defaults_come_from_a_file_and_lose_to_the_rest(
     environment: dict[str, str], home: Path, daemon: Daemon
 ) -> None:
@@ -224,7 +296,7 @@ def test_terminals_get_colours_and_tables_and_others_none(
     assert head.split() == ["memory", "count", "used", "limit", "full"]
     row = next(line for line in plain.splitlines() if line.startswith("scenes"))
     assert len(row) == len(head) and row.split()[1] == "1"
-    assert "scene_integrate" in plain and "map_drop " not in plain  # which nobody called
+    assert "scene_integrate" in plain and "posegraph_solve " not in plain  # which nobody called
     assert ESCAPE in on_terminal(environment, "status")
     assert ESCAPE not in on_terminal({**environment, "NO_COLOR": "1"}, "status")
     assert ESCAPE not in on_terminal({**environment, "TERM": "dumb"}, "status")
@@ -327,6 +399,8 @@ def test_demo_shows_and_runs_five_commands(environment: dict[str, str], home: Pa
     commands = [line for line in text.splitlines() if line.startswith("$ voxelctl ")]
     assert len(commands) == 5
     assert "125,565 voxels from 198,130 points" in text
+    assert "No network" not in text and "--network surfaces" in commands[2]
+    assert re.search(r"material \d (flat|upright)", text)  # what the ray hit has a label
     assert (home / "demo.png").read_bytes().startswith(b"\x89PNG")
     listed = json.loads(run(environment, "scene", "list", "--json").stdout)
     assert listed["scenes"] == []

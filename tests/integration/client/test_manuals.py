@@ -5,6 +5,7 @@ test_generated.py shows."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -73,6 +74,34 @@ def test_shells_complete_commands_options_and_choices(
     if shutil.which(shell.__name__) is None:
         pytest.skip(f"there is no {shell.__name__}")
     assert sorted(shell(words)) == sorted(completed)
+
+
+def test_bash_completes_names_of_what_there_is(tmp_path: Path) -> None:
+    """A voxelctl that lists two scenes stands for the real one, whose tables look so."""
+    program = tmp_path / "voxelctl"
+    program.write_text(
+        '#!/bin/sh\n[ "$2" = list ] || exit 1\n'
+        "printf '%s\\n' \"$1    voxels   owner\" 'yard         3  uid-0' 'yacht        4  uid-0' "
+        "'2 scenes take 7 of 9 bytes'\n"
+    )
+    program.chmod(0o755)
+
+    def completed(*words: str) -> list[str]:
+        done = subprocess.run(
+            ["bash", "-c", f'. {SHELLS / "voxelctl.bash"}; COMP_WORDS=(voxelctl "$@"); '
+             'COMP_CWORD=$#; _voxelctl; printf "%s\\n" "${COMPREPLY[@]}"', "bash", *words],
+            capture_output=True, text=True, check=True, cwd=tmp_path,
+            env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        )  # fmt: skip
+        return done.stdout.split()
+
+    assert completed("scene", "info", "ya") == ["yard", "yacht"]
+    assert completed("infer", "yar") == ["yard"]
+    assert completed("scene", "integrate", "a.pcd", "--scene", "yac") == ["yacht"]
+    (tmp_path / "yaml.txt").touch()
+    # The value of an option that is no name is a file.
+    assert completed("scene", "integrate", "a.pcd", "--poses", "ya") == ["yaml.txt"]
+    assert completed("scene", "info", "2") == []
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="there is no zsh")

@@ -80,6 +80,63 @@ def test_bad_arguments_are_refused_and_named(
     assert "INVALID_ARGUMENT" in str(error)
 
 
+BOX = voxeld.Box((0, 0, 0), (1, 1, 1))
+DEPTH = np.ones((48, 64), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "says"),
+    [
+        (lambda c, _: c.voxelize("scan.npy", 0.1), "'scan.npy' is a path; points are right"),
+        (lambda c, _: c.voxelize(Path("scan.npy"), 0.1), "numpy.load of an .npy file"),
+        (lambda c, _: c.voxelize(np.zeros((3, 500)), 0.1), "a row a point is right: points.T"),
+        (lambda c, _: c.voxelize(np.zeros((5, 3)), "0.1m"), "metres: one number or three"),
+        (lambda c, _: c.voxelize(np.zeros((5, 3)), 0.1, timeout="5s"), "a number of seconds"),
+        (lambda c, _: c.voxelize(np.zeros((5, 3)), 0.1, features=["i"]), "fields: x, y, z"),
+        (lambda c, _: c.scene("lawm"), 'Did you mean "lawn"?'),
+        (lambda c, _: c.map("nope"), "there are no maps"),
+        (lambda c, _: c.odometry("car"), "there are no odometries"),
+        (lambda c, _: c.posegraph("loop"), "there are no pose graphs"),
+        (lambda c, _: c.network_load("surface"), 'Did you mean "surfaces"?'),
+        (lambda c, _: c.infer("surface", np.zeros((5, 3))), 'Did you mean "surfaces"?'),
+        (lambda c, _: c.scene_create("lawn", 0.1), "voxel_size_m is 0.2, not 0.1"),
+        (lambda c, _: c.scene_create("My Lawn", 0.1), "is no name: lower-case letters, digits"),
+        (lambda c, s: s.edit(((0, 0, 0), (1, 1, 1))), "tuple is no shape; a Box, Ball, Capsule"),
+        (lambda c, s: s.edit(voxeld.Operation(BOX, material="grass")), "Scene.palette has names"),
+        (lambda c, s: s.edit(voxeld.Operation(BOX, "delete")), "one of fill, erase, set_free"),
+        (lambda c, s: s.integrate(np.zeros((5, 3)), pose=(1, 2, 3)), "4 x 4 or 3 x 4 is right"),
+        (lambda c, s: s.values([[0, 0, 0]], at="monday"), "has no snapshot"),
+        (lambda c, s: s.values([[0, 0, 0]], at=99), "99 is not kept"),
+        (lambda c, s: s.render(mode="colr"), "not one of colour, height, depth"),
+        (lambda c, s: s.render(size=640), "(width, height) is right"),
+        (lambda c, s: s.nearest([[0, 0, 0]], -1), "must be > 0"),
+    ],
+)  # fmt: skip
+def test_mistakes_of_new_users_are_explained(
+    client: voxeld.Client, mistake: Callable[[voxeld.Client, voxeld.Scene], Any], says: str
+) -> None:
+    lawn = client.scene_create("lawn", 0.2)
+    try:
+        with pytest.raises(voxeld.Error) as caught:
+            mistake(client, lawn)
+        assert says in str(caught.value), caught.value
+    finally:
+        lawn.drop()
+
+
+def test_mistakes_with_images_and_graphs_are_explained(client: voxeld.Client) -> None:
+    kitchen = client.volume_create("kitchen", 0.05)
+    with pytest.raises(voxeld.InvalidArgument, match=r"Camera\(0, 0, fx, fy, cx, cy\) is right"):
+        kitchen.integrate(DEPTH, (50, 50, 32, 24))
+    with pytest.raises(voxeld.InvalidArgument, match="a Pose or a 4 x 4 matrix is right"):
+        kitchen.integrate(DEPTH, voxeld.Camera(0, 0, 50, 50, 32, 24), T_grid_camera=(1, 2, 3))
+    kitchen.drop()
+    loop = client.posegraph_create("loop")
+    with pytest.raises(voxeld.InvalidArgument, match="ndarray; a PosegraphNode is right"):
+        loop.add(nodes=[np.eye(4)])
+    loop.drop()
+
+
 def test_error_of_the_server_names_its_request(client: voxeld.Client) -> None:
     with pytest.raises(voxeld.InvalidArgument) as caught:
         client.voxelize(random_points(10), -1, request_id="mine-1")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import dataclasses
 import json
 import os
 import re
@@ -18,12 +19,18 @@ import numpy as np
 import pytest
 import voxeld
 import voxeld.aio
+import voxeld.shown
 from harness import SLOW, SOURCE, Daemon
 
 SCAN = SOURCE / "tests/data/spconv_benchmark_pc.npy"
 NOTEBOOK = SOURCE / "client/examples/scans_and_scenes.ipynb"
 TRACE = "0af7651916cd43dd8448eb211c80319c"
-READMES = ("README.md", "client/python/README.md")
+SNIPPETS = sorted(  # texts that have some
+    str(path.relative_to(SOURCE))
+    for folder in ("client", "server", "proto", "deploy", "configs", "gpu")
+    for path in (SOURCE / folder).rglob("*.md")
+    if "```python\n" in path.read_text()
+)
 
 
 def connect(daemon: Daemon) -> voxeld.Client:
@@ -53,6 +60,44 @@ def test_reprs_tell_sizes_and_units(daemon: Daemon) -> None:
         assert "'kitchen': voxels of 0.02 m; at" in repr(kitchen)
         for thing in (seen, yard, kitchen):
             thing.drop()
+
+
+def test_all_records_have_tables_and_results_units(daemon: Daemon) -> None:
+    kinds = [getattr(voxeld, name) for name in voxeld.__all__]
+    records = [k for k in kinds if isinstance(k, type) and dataclasses.is_dataclass(k)]
+    assert len(records) > 80
+    assert not [k.__name__ for k in records if not hasattr(k, "_repr_html_")
+                and not hasattr(k, "_repr_png_")]  # fmt: skip
+    points = np.load(SCAN)[:20000, :3]
+    with connect(daemon) as client:
+        kitchen = client.volume_create("kitchen", 0.05)
+        camera = voxeld.Camera(0, 0, 50, 50, 32, 24)
+        matrix = np.eye(4)  # as a pose is written everywhere else
+        done = kitchen.integrate(np.full((48, 64), 2, np.float32), camera, matrix)
+        assert " ms" in repr(done)
+        assert "n_bytes=" in repr(kitchen.info()) and re.search(r"n_bytes=\S+ [kM]B", repr(
+            kitchen.info()))  # fmt: skip
+        assert "voxel_size_m=0.05 m" in repr(kitchen.info())
+        surface = kitchen.extract()
+        assert re.search(r"vertices=float32 \d+ x 3, m", repr(surface))
+        assert "<table>" in surface._repr_html_() and "0.05 m" in kitchen._repr_html_()
+        car = client.odometry_create("car", voxel_size_m=0.5, max_range_m=60)
+        assert "'car': a map of voxels of 0.5 m up to 60 m away; at" in repr(car)
+        assert "max_range_m" in car._repr_html_() and "60 m" in car._repr_html_()
+        assert "T_map_sensor" in repr(car.register(points))
+        loop = client.posegraph_create("loop")
+        assert "'loop'" in repr(loop) and "<table>" in loop._repr_html_()
+        loop.add(nodes=[voxeld.PosegraphNode(0)])
+        assert "B" in dict(voxeld.shown.members_of(loop.info()))["n_bytes"]
+        with pytest.raises(voxeld.NotFound, match="no alignment"):
+            client.slac_progress("bent")
+        assert "elapsed_s" in {f.name for f in dataclasses.fields(voxeld.SlacProgress)}
+        seen = client.map_create("boxes", {"count": np.uint64})
+        yard = client.scene_create("lawn", 0.1)
+        for handle in (seen, yard, kitchen, car, loop):
+            assert client.url in handle._repr_html_()
+            handle.drop()
+        assert re.search(r"resident_bytes=\S+ [MG]B", repr(client.status()))
 
 
 def test_key_errors_say_what_there_is(daemon: Daemon) -> None:
@@ -143,7 +188,8 @@ def test_notebook_runs_from_top_to_bottom(
 def test_snippets_of_the_readmes_pass_mypy(directory: Path) -> None:
     """Names that a snippet takes from the text around it are any."""
     programs = []
-    for name in READMES:
+    assert {"client/SCENES.md", "client/python/README.md"} <= set(SNIPPETS)
+    for name in ["README.md", *SNIPPETS]:
         text = (SOURCE / name).read_text()
         blocks = re.findall(r"^( *)```python\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL)
         assert blocks, name
@@ -171,6 +217,9 @@ yard: voxeld.Scene = client.scene("yard")
 voxels: voxeld.Voxels = client.voxelize(np.zeros((1, 3)), size=1)
 T_map_sensor: Any = np.eye(4)
 scan: Any = np.zeros((1, 3))
+origins = directions = vertices = np.zeros((1, 3))
+triangles: Any = np.zeros((1, 3), np.uint32)
+rgb: Any = np.zeros((1, 3), np.uint8)
 """
 
 ASYNCIO = """import asyncio

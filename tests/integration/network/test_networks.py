@@ -496,7 +496,7 @@ def test_network_limits_hold(directory: Path) -> None:
         message = networks.fails("network_load", common_pb2.RESOURCE_EXHAUSTED, name="tiny")
         assert "limits.network_bytes" in message
         assert int(networks.call("network_list").n_bytes) == 0
-    with running(directory / "e") as daemon, Networks(daemon) as networks:
+    with running(directory / "e", {"networks_dir": ""}) as daemon, Networks(daemon) as networks:
         networks.fails("network_load", common_pb2.FAILED_PRECONDITION, name="tiny")
 
 

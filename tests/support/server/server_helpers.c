@@ -105,6 +105,7 @@ struct vxd_server *server_start(const struct server_setup *setup)
     vxd_config_default(config);
     (void)snprintf(config->backend, sizeof config->backend, "cpu");
     (void)snprintf(config->log_level, sizeof config->log_level, "error");
+    config->networks_dir[0] = '\0';
     config->n_threads = 2;
     config->queue_limit = setup->queue_limit > 0 ? setup->queue_limit : 64;
     config->n_read_lanes = setup->n_read_lanes > 0 ? setup->n_read_lanes : 2;

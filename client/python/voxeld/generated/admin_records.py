@@ -38,6 +38,22 @@ class SlowRequest:
 
 
 @dataclasses.dataclass(frozen=True)
+class MemoryOwner:
+    """Who holds memory.
+
+    n            how many of them
+    limit_bytes  0 = none of its own
+    on_device    whether that is device memory, which on a CPU the engine's is, too
+    """
+
+    name: str
+    n: int
+    n_bytes: int
+    limit_bytes: int
+    on_device: bool
+
+
+@dataclasses.dataclass(frozen=True)
 class ServerInfo:
     """The server and its limits.
 
@@ -74,6 +90,10 @@ class Status:
     n_networks  loaded networks (network.proto), the device memory of their weights, and its
                 limit
     n_scenes    scenes (scene.proto), the device memory they take, and its limit
+    memory      who holds memory: maps, scenes, distance fields, volumes, pose graphs,
+                odometries, networks, alignments that run (slac.proto; their control grids are
+                maps), remembered outcomes, and "others": the device memory that none of them
+                has, of requests that run and what they will need again
     slow        the slowest recent requests (at least 10 ms), newest first, at most 128
     """
 
@@ -98,6 +118,7 @@ class Status:
     n_scenes: int
     scene_bytes: int
     scene_limit_bytes: int
+    memory: tuple[MemoryOwner, ...]
     methods: tuple[MethodStatus, ...]
     slow: tuple[SlowRequest, ...]
 
@@ -151,6 +172,16 @@ def slow_request_of(message: Any) -> SlowRequest:
     )
 
 
+def memory_owner_of(message: Any) -> MemoryOwner:
+    return MemoryOwner(
+        name=message.name,
+        n=message.n,
+        n_bytes=message.n_bytes,
+        limit_bytes=message.limit_bytes,
+        on_device=message.on_device,
+    )
+
+
 def server_info_of(message: Any) -> ServerInfo:
     return ServerInfo(
         version=message.version,
@@ -190,6 +221,7 @@ def status_of(message: Any) -> Status:
         n_scenes=message.n_scenes,
         scene_bytes=message.scene_bytes,
         scene_limit_bytes=message.scene_limit_bytes,
+        memory=tuple(memory_owner_of(m) for m in message.memory),
         methods=tuple(method_status_of(m) for m in message.methods),
         slow=tuple(slow_request_of(m) for m in message.slow),
     )

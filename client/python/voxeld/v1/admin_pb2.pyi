@@ -48,6 +48,20 @@ class CurrentRequest(_message.Message):
     total_ms: float
     def __init__(self, request_id: _Optional[str] = ..., method: _Optional[str] = ..., client_id: _Optional[str] = ..., by: _Optional[str] = ..., is_running: bool = ..., total_ms: _Optional[float] = ..., engine_ms: _Optional[float] = ...) -> None: ...
 
+class MemoryOwner(_message.Message):
+    __slots__ = ["limit_bytes", "n", "n_bytes", "name", "on_device"]
+    LIMIT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    N_BYTES_FIELD_NUMBER: _ClassVar[int]
+    N_FIELD_NUMBER: _ClassVar[int]
+    ON_DEVICE_FIELD_NUMBER: _ClassVar[int]
+    limit_bytes: int
+    n: int
+    n_bytes: int
+    name: str
+    on_device: bool
+    def __init__(self, name: _Optional[str] = ..., n: _Optional[int] = ..., n_bytes: _Optional[int] = ..., limit_bytes: _Optional[int] = ..., on_device: bool = ...) -> None: ...
+
 class MethodStatus(_message.Message):
     __slots__ = ["mean_ms", "n_failed", "n_ok", "name"]
     MEAN_MS_FIELD_NUMBER: _ClassVar[int]
@@ -143,7 +157,7 @@ class StatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class StatusResponse(_message.Message):
-    __slots__ = ["current", "device_budget_bytes", "device_bytes", "host_budget_bytes", "host_bytes", "inflight_bytes", "inflight_limit_bytes", "map_bytes", "map_limit_bytes", "methods", "n_durable_maps", "n_maps", "n_networks", "n_scenes", "network_bytes", "network_limit_bytes", "queue_depth", "queue_limit", "resident_bytes", "running", "scene_bytes", "scene_limit_bytes", "slow", "state", "uptime_s"]
+    __slots__ = ["current", "device_budget_bytes", "device_bytes", "host_budget_bytes", "host_bytes", "inflight_bytes", "inflight_limit_bytes", "map_bytes", "map_limit_bytes", "memory", "methods", "n_durable_maps", "n_maps", "n_networks", "n_scenes", "network_bytes", "network_limit_bytes", "queue_depth", "queue_limit", "resident_bytes", "running", "scene_bytes", "scene_limit_bytes", "slow", "state", "uptime_s"]
     CURRENT_FIELD_NUMBER: _ClassVar[int]
     DEVICE_BUDGET_BYTES_FIELD_NUMBER: _ClassVar[int]
     DEVICE_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -153,6 +167,7 @@ class StatusResponse(_message.Message):
     INFLIGHT_LIMIT_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAP_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAP_LIMIT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
     METHODS_FIELD_NUMBER: _ClassVar[int]
     NETWORK_BYTES_FIELD_NUMBER: _ClassVar[int]
     NETWORK_LIMIT_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -178,6 +193,7 @@ class StatusResponse(_message.Message):
     inflight_limit_bytes: int
     map_bytes: int
     map_limit_bytes: int
+    memory: _containers.RepeatedCompositeFieldContainer[MemoryOwner]
     methods: _containers.RepeatedCompositeFieldContainer[MethodStatus]
     n_durable_maps: int
     n_maps: int
@@ -194,4 +210,4 @@ class StatusResponse(_message.Message):
     slow: _containers.RepeatedCompositeFieldContainer[SlowRequest]
     state: str
     uptime_s: float
-    def __init__(self, state: _Optional[str] = ..., uptime_s: _Optional[float] = ..., queue_depth: _Optional[int] = ..., queue_limit: _Optional[int] = ..., running: _Optional[int] = ..., inflight_bytes: _Optional[int] = ..., inflight_limit_bytes: _Optional[int] = ..., device_bytes: _Optional[int] = ..., device_budget_bytes: _Optional[int] = ..., host_bytes: _Optional[int] = ..., host_budget_bytes: _Optional[int] = ..., resident_bytes: _Optional[int] = ..., methods: _Optional[_Iterable[_Union[MethodStatus, _Mapping]]] = ..., slow: _Optional[_Iterable[_Union[SlowRequest, _Mapping]]] = ..., current: _Optional[_Iterable[_Union[CurrentRequest, _Mapping]]] = ..., n_maps: _Optional[int] = ..., map_bytes: _Optional[int] = ..., map_limit_bytes: _Optional[int] = ..., n_networks: _Optional[int] = ..., network_bytes: _Optional[int] = ..., network_limit_bytes: _Optional[int] = ..., n_scenes: _Optional[int] = ..., scene_bytes: _Optional[int] = ..., scene_limit_bytes: _Optional[int] = ..., n_durable_maps: _Optional[int] = ...) -> None: ...
+    def __init__(self, state: _Optional[str] = ..., uptime_s: _Optional[float] = ..., queue_depth: _Optional[int] = ..., queue_limit: _Optional[int] = ..., running: _Optional[int] = ..., inflight_bytes: _Optional[int] = ..., inflight_limit_bytes: _Optional[int] = ..., device_bytes: _Optional[int] = ..., device_budget_bytes: _Optional[int] = ..., host_bytes: _Optional[int] = ..., host_budget_bytes: _Optional[int] = ..., resident_bytes: _Optional[int] = ..., methods: _Optional[_Iterable[_Union[MethodStatus, _Mapping]]] = ..., slow: _Optional[_Iterable[_Union[SlowRequest, _Mapping]]] = ..., current: _Optional[_Iterable[_Union[CurrentRequest, _Mapping]]] = ..., n_maps: _Optional[int] = ..., map_bytes: _Optional[int] = ..., map_limit_bytes: _Optional[int] = ..., n_networks: _Optional[int] = ..., network_bytes: _Optional[int] = ..., network_limit_bytes: _Optional[int] = ..., n_scenes: _Optional[int] = ..., scene_bytes: _Optional[int] = ..., scene_limit_bytes: _Optional[int] = ..., n_durable_maps: _Optional[int] = ..., memory: _Optional[_Iterable[_Union[MemoryOwner, _Mapping]]] = ...) -> None: ...

@@ -159,6 +159,20 @@ _voxelctl()
     "why") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
         esac
     fi
+    longer=""
+    case "$prev" in
+    --scene | --map | --volume | --odometry) longer=${prev#--} ;;
+    --network) longer=net ;;
+    --*) ;;
+    *)
+        case "$path" in
+        infer) longer=net ;;
+        "map "* | "net "* | "odometry "* | "posegraph "* | "scene "* | "volume "*) longer=${path%% *} ;;
+        esac ;;
+    esac
+    if [[ -n $longer && $cur != -* ]]; then
+        words+=" $(voxelctl "$longer" list --timeout-ms 500 2>/dev/null | sed -n '2,$s/^\([a-z0-9][a-z0-9._-]*\)  .*/\1/p')"
+    fi
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
     if [ ${#COMPREPLY[@]} -eq 0 ]; then
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
