@@ -33,7 +33,8 @@ struct vxd_auth;
 /* Reads config->tokens_file (token_file.h) and the key of signed tokens (signed_token.h).
  *
  * in      methods  what rules may name; NULL: anything. Borrowed for good
- * errors  INVALID_ARGUMENT (file and line), NOT_FOUND, RESOURCE_EXHAUSTED, INTERNAL */
+ * errors  INVALID_ARGUMENT (file and line), NOT_FOUND, PERMISSION_DENIED (token_file.h),
+ *         RESOURCE_EXHAUSTED, INTERNAL */
 enum vxd_status vxd_auth_create(const struct vxd_config *config,
                                 const struct vxd_method_names *methods,
                                 struct vxd_auth **out, struct vxd_err *err);

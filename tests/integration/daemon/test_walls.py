@@ -434,11 +434,15 @@ def test_http_over_a_unix_socket(tmp_path: Path) -> None:
 def test_configurations_that_cannot_be_are_refused(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     write_tokens(tokens, ["ann read names=ann- deny=map_fly"])
+    is_open = tmp_path / "open"
+    write_tokens(is_open, ["ann read"])
+    is_open.chmod(0o644)
     for config, reason in (
         ({"listen": {"http": "unix:relative"}}, "must be unix:/PATH"),
         ({"listen": {"http": "unix:/" + "a" * 200}}, "the system allows"),
         ({"auth": {"tokens_file": str(tokens)}}, ":1: deny= names map_fly, and there is no"),
         ({"auth": {"tokens_file": f"{tokens}-2"}}, "cannot open"),
+        ({"auth": {"tokens_file": str(is_open)}}, "can be read or written by every user"),
     ):
         path = tmp_path / "c.json"
         path.write_text(json.dumps(config))
