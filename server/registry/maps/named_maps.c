@@ -144,6 +144,7 @@ static void destroy(struct vxd_maps *maps, struct vxd_queue *queue, struct vxd_m
     }
     vxd_hashmap_destroy(queue, map->hashmap);
     atomic_fetch_sub(&maps->n_bytes, map->n_bytes);
+    vxd_auth_note_bytes(maps->auth, map->terms.owner, map->n_bytes, 0);
     free(map);
 }
 
@@ -198,9 +199,7 @@ static size_t count_others(const struct vxd_map *list, const struct vxd_map_term
 /* The bytes that the limits allow a map, including those it has already. */
 struct allowed_bytes {
     uint64_t of_all;
-    uint64_t of_owner;
-    uint64_t owner_limit; /* which that is a part of, and its key */
-    const char *owner_key;
+    struct vxd_owner_bytes of_owner;
 };
 
 static struct allowed_bytes find_allowed_bytes(const struct vxd_maps *maps,
@@ -212,15 +211,11 @@ static struct allowed_bytes find_allowed_bytes(const struct vxd_maps *maps,
     uint64_t owners = bytes_of_owner(maps->first, terms->owner) +
                       bytes_of_owner(maps->unnamed, terms->owner) - own;
 
-    uint64_t limit =
-        vxd_auth_max_bytes(maps->auth, terms->owner, maps->token_limit_bytes);
-
     return (struct allowed_bytes){
         .of_all = maps->limit_bytes > others ? maps->limit_bytes - others : 0,
-        .of_owner = limit > owners ? limit - owners : 0,
-        .owner_limit = limit,
-        .owner_key = limit < maps->token_limit_bytes ? "max_bytes in the tokens file"
-                                                     : "limits.map_bytes_per_token"};
+        .of_owner =
+            vxd_auth_allow_bytes(maps->auth, terms->owner, own, owners,
+                                 maps->token_limit_bytes, "limits.map_bytes_per_token")};
 }
 
 size_t vxd_maps_allowance(const struct vxd_maps *maps, const struct vxd_map_terms *terms,
@@ -233,8 +228,9 @@ size_t vxd_maps_allowance(const struct vxd_maps *maps, const struct vxd_map_term
         return 0; /* the context's budget */
     }
     allowed_bytes = find_allowed_bytes(maps, terms, map);
-    allowed = allowed_bytes.of_owner < allowed_bytes.of_all ? allowed_bytes.of_owner
-                                                            : allowed_bytes.of_all;
+    allowed = allowed_bytes.of_owner.left < allowed_bytes.of_all
+                  ? allowed_bytes.of_owner.left
+                  : allowed_bytes.of_all;
 
     if (terms->max_bytes > 0 && terms->max_bytes < allowed) {
         allowed = terms->max_bytes;
@@ -246,8 +242,8 @@ void vxd_maps_explain(const struct vxd_maps *maps, const struct vxd_map_terms *t
                       const struct vxd_map *map, struct vxd_err *err)
 {
     struct allowed_bytes allowed_bytes = find_allowed_bytes(maps, terms, map);
-    bool is_owners = allowed_bytes.of_owner < allowed_bytes.of_all;
-    uint64_t left = is_owners ? allowed_bytes.of_owner : allowed_bytes.of_all;
+    bool is_owners = allowed_bytes.of_owner.left < allowed_bytes.of_all;
+    uint64_t left = is_owners ? allowed_bytes.of_owner.left : allowed_bytes.of_all;
     char what[96];
 
     if (err == NULL || err->code != VXD_RESOURCE_EXHAUSTED ||
@@ -259,8 +255,8 @@ void vxd_maps_explain(const struct vxd_maps *maps, const struct vxd_map_terms *t
                    err->message);
     (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                    "%s; %s of %" PRIu64 " leaves it %" PRIu64, what,
-                   is_owners ? allowed_bytes.owner_key : "limits.map_bytes",
-                   is_owners ? allowed_bytes.owner_limit : maps->limit_bytes, left);
+                   is_owners ? allowed_bytes.of_owner.key : "limits.map_bytes",
+                   is_owners ? allowed_bytes.of_owner.limit : maps->limit_bytes, left);
 }
 
 enum vxd_status vxd_maps_prepare(const struct vxd_maps *maps, struct vxd_queue *queue,
@@ -283,6 +279,7 @@ void vxd_maps_account(struct vxd_maps *maps, struct vxd_map *map)
 
     atomic_fetch_add(&maps->n_bytes, n_bytes);
     atomic_fetch_sub(&maps->n_bytes, map->n_bytes);
+    vxd_auth_note_bytes(maps->auth, map->terms.owner, map->n_bytes, n_bytes);
     (void)pthread_mutex_lock(&maps->mutex);
     map->n_bytes = n_bytes;
     (void)pthread_mutex_unlock(&maps->mutex);

@@ -17,6 +17,7 @@ struct vxd_odometries {
     struct vxd_named_odometry *first;   /* by kind and name */
     struct vxd_named_odometry *unnamed; /* removed, and still held */
     struct vxd_queue *queue;            /* for the end */
+    struct vxd_auth *auth;              /* borrowed; has the quotas */
     uint64_t n_made;
     _Atomic size_t n_odometries;
     _Atomic uint64_t n_bytes;
@@ -33,6 +34,7 @@ enum vxd_status vxd_odometries_create(struct vxd_server *server,
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for odometries");
     }
     atomic_init(&odometries->next_reap_ns, INT64_MAX);
+    odometries->auth = server->auth;
     status = vxd_queue_create(server->context, &odometries->queue, err);
     if (status != VXD_OK) {
         free(odometries);
@@ -90,7 +92,28 @@ static void account(struct vxd_odometries *odometries,
     vxd_odometry_get_info(odometry->odometry, &info);
     atomic_fetch_add(&odometries->n_bytes, info.n_bytes);
     atomic_fetch_sub(&odometries->n_bytes, odometry->n_bytes);
+    vxd_auth_note_bytes(odometries->auth, odometry->owner, odometry->n_bytes,
+                        info.n_bytes);
     odometry->n_bytes = info.n_bytes;
+}
+
+static size_t count_named_of_owner(const struct vxd_odometries *odometries,
+                                   const char *owner)
+{
+    size_t n = 0;
+
+    for (const struct vxd_named_odometry *o = odometries->first; o != NULL; o = o->next) {
+        n += o->kind == VXD_ODOMETRY_NAMED && strcmp(o->owner, owner) == 0 ? 1 : 0;
+    }
+    return n;
+}
+
+enum vxd_status vxd_odometries_check_bytes(const struct vxd_odometries *odometries,
+                                           const struct vxd_named_odometry *odometry,
+                                           struct vxd_err *err)
+{
+    return vxd_auth_check_bytes(odometries->auth, odometry->owner, odometry->n_bytes,
+                                odometry->n_bytes + 1, "the odometry", err);
 }
 
 enum vxd_status vxd_odometries_add(struct vxd_odometries *odometries,
@@ -107,6 +130,13 @@ enum vxd_status vxd_odometries_add(struct vxd_odometries *odometries,
                         "there are %d odometries already, those beside scenes and "
                         "volumes included",
                         VXD_ODOMETRIES_MAX);
+    }
+    if (terms->kind == VXD_ODOMETRY_NAMED) {
+        status = vxd_auth_check_held(odometries->auth, terms->owner, VXD_NOUN_ODOMETRY,
+                                     count_named_of_owner(odometries, terms->owner), err);
+        if (status != VXD_OK) {
+            return status;
+        }
     }
     odometry = calloc(1, sizeof *odometry);
     if (odometry == NULL) {
@@ -140,16 +170,18 @@ enum vxd_status vxd_odometries_add(struct vxd_odometries *odometries,
     return VXD_OK;
 }
 
-enum vxd_status
-vxd_odometries_beside(struct vxd_odometries *odometries, struct vxd_queue *queue,
-                      enum vxd_odometry_owner kind, const char *name, uint64_t generation,
-                      struct vxd_named_odometry **out, struct vxd_err *err)
+enum vxd_status vxd_odometries_beside(struct vxd_odometries *odometries,
+                                      struct vxd_queue *queue,
+                                      enum vxd_odometry_owner kind, const char *name,
+                                      uint64_t generation, const char *owner,
+                                      struct vxd_named_odometry **out,
+                                      struct vxd_err *err)
 {
     const struct vxd_odometry_terms terms = {
         .kind = kind,
         .of_generation = generation,
         .name = name,
-        .owner = "",
+        .owner = owner,
         .ttl_ns = BESIDE_TTL_NS,
         .options = {.max_bytes = VXD_ODOMETRY_BYTES}};
     struct vxd_named_odometry *odometry = vxd_odometries_find(odometries, kind, name);
@@ -190,6 +222,7 @@ void vxd_named_odometry_drop(struct vxd_odometries *odometries, struct vxd_queue
     unlink_from(&odometries->unnamed, odometry);
     vxd_odometry_destroy(queue, odometry->odometry);
     atomic_fetch_sub(&odometries->n_bytes, odometry->n_bytes);
+    vxd_auth_note_bytes(odometries->auth, odometry->owner, odometry->n_bytes, 0);
     free(odometry);
 }
 

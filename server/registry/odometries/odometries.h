@@ -81,11 +81,21 @@ enum vxd_status vxd_odometries_add(struct vxd_odometries *odometries,
                                    struct vxd_named_odometry **out, struct vxd_err *err);
 
 /* The one that is kept beside a scene or a volume, with the defaults; made where there is none, or
- * where it belongs to an earlier one of that name. It is dropped when nobody used it for an hour. */
-enum vxd_status
-vxd_odometries_beside(struct vxd_odometries *odometries, struct vxd_queue *queue,
-                      enum vxd_odometry_owner kind, const char *name, uint64_t generation,
-                      struct vxd_named_odometry **out, struct vxd_err *err);
+ * where it belongs to an earlier one of that name. Its bytes are those of `owner`, whom the scene or
+ * volume belongs to. It is dropped when nobody used it for an hour. */
+enum vxd_status vxd_odometries_beside(struct vxd_odometries *odometries,
+                                      struct vxd_queue *queue,
+                                      enum vxd_odometry_owner kind, const char *name,
+                                      uint64_t generation, const char *owner,
+                                      struct vxd_named_odometry **out,
+                                      struct vxd_err *err);
+
+/* Whether the odometry may take one more scan, as far as max_bytes of its owner's token goes; a scan
+ * makes it grow by little.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_odometries_check_bytes(const struct vxd_odometries *odometries,
+                                           const struct vxd_named_odometry *odometry,
+                                           struct vxd_err *err);
 
 /* Takes the name away. The odometry is freed with its last reference. */
 void vxd_odometries_remove(struct vxd_odometries *odometries, struct vxd_queue *queue,

@@ -20,6 +20,7 @@ enum vxd_status vxd_posegraphs_create(struct vxd_server *server,
                         "no memory for the pose graphs");
     }
     posegraphs->registry = server->registry;
+    posegraphs->auth = server->auth;
     vxd_context_get_memory(server->context, &memory);
     posegraphs->limit_bytes = server->config.posegraph_bytes > 0
                                   ? server->config.posegraph_bytes
@@ -67,6 +68,7 @@ static void destroy(struct vxd_posegraphs *posegraphs, struct vxd_named_posegrap
     unlink_from(&posegraphs->unnamed, graph);
     vxd_posegraph_content_clear(&graph->content);
     atomic_fetch_sub(&posegraphs->n_bytes, graph->n_bytes);
+    vxd_auth_note_bytes(posegraphs->auth, graph->terms.owner, graph->n_bytes, 0);
     free(graph);
 }
 
@@ -112,7 +114,8 @@ enum vxd_status vxd_posegraphs_check_bytes(const struct vxd_posegraphs *posegrap
                         "%" PRIu64 " bytes, and %zu are to come",
                         posegraphs->limit_bytes, all, n_more);
     }
-    return VXD_OK;
+    return vxd_auth_check_bytes(posegraphs->auth, graph->terms.owner, graph->n_bytes,
+                                graph->content.n_bytes + n_more, "the pose graph", err);
 }
 
 void vxd_posegraphs_account(struct vxd_posegraphs *posegraphs,
@@ -120,12 +123,24 @@ void vxd_posegraphs_account(struct vxd_posegraphs *posegraphs,
 {
     atomic_fetch_add(&posegraphs->n_bytes, graph->content.n_bytes);
     atomic_fetch_sub(&posegraphs->n_bytes, graph->n_bytes);
+    vxd_auth_note_bytes(posegraphs->auth, graph->terms.owner, graph->n_bytes,
+                        graph->content.n_bytes);
     graph->n_bytes = graph->content.n_bytes;
 }
 
 size_t vxd_posegraphs_solver_bytes(const struct vxd_posegraphs *posegraphs)
 {
     return (size_t)posegraphs->limit_bytes;
+}
+
+static size_t count_of_owner(const struct vxd_named_posegraph *list, const char *owner)
+{
+    size_t n = 0;
+
+    for (; list != NULL; list = list->next) {
+        n += strcmp(list->terms.owner, owner) == 0 ? 1 : 0;
+    }
+    return n;
 }
 
 enum vxd_status vxd_named_posegraph_new(struct vxd_posegraphs *posegraphs,
@@ -139,6 +154,15 @@ enum vxd_status vxd_named_posegraph_new(struct vxd_posegraphs *posegraphs,
         !posegraphs->is_recovering) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "there are %d pose graphs already", VXD_POSEGRAPHS_MAX);
+    }
+    if (!posegraphs->is_recovering) {
+        enum vxd_status status =
+            vxd_auth_check_held(posegraphs->auth, terms->owner, VXD_NOUN_POSEGRAPH,
+                                count_of_owner(posegraphs->first, terms->owner), err);
+
+        if (status != VXD_OK) {
+            return status;
+        }
     }
     graph = calloc(1, sizeof *graph);
     if (graph == NULL) {

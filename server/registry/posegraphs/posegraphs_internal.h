@@ -14,6 +14,7 @@ struct vxd_posegraphs {
     struct vxd_named_posegraph
         *unnamed;                  /* not yet published, or removed and still held */
     struct vxd_registry *registry; /* borrowed; has the journal */
+    struct vxd_auth *auth;         /* borrowed; has the quotas */
     uint64_t limit_bytes;
     uint64_t n_made;
     bool is_recovering; /* limits do not count, so that all on the disk comes back */

@@ -53,7 +53,8 @@ struct vxd_scenes {
 struct vxd_scene_store {
     struct vxd_svdag *svdag;
     int references;
-    uint64_t n_bytes; /* as accounted; the write lane's */
+    uint64_t n_bytes;           /* as accounted; the write lane's */
+    char owner[VXD_NAME_BYTES]; /* whose bytes they are: the family's */
 };
 
 struct vxd_scene_family {

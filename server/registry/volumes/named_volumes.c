@@ -125,6 +125,7 @@ static void destroy(struct vxd_volumes *volumes, struct vxd_queue *queue,
     unlink_from(&volumes->unnamed, volume);
     vxd_volume_destroy(queue, volume->volume);
     atomic_fetch_sub(&volumes->n_bytes, volume->n_bytes);
+    vxd_auth_note_bytes(volumes->auth, volume->terms.owner, volume->n_bytes, 0);
     free(volume);
 }
 
@@ -175,9 +176,7 @@ static size_t count_of_owner(const struct vxd_named_volume *list, const char *ow
 /* The bytes that the limits allow a volume, including those it has already. */
 struct allowed_bytes {
     uint64_t of_all;
-    uint64_t of_owner;
-    uint64_t owner_limit; /* which that is a part of, and its key */
-    const char *owner_key;
+    struct vxd_owner_bytes of_owner;
 };
 
 static struct allowed_bytes find_allowed_bytes(const struct vxd_volumes *volumes,
@@ -189,16 +188,11 @@ static struct allowed_bytes find_allowed_bytes(const struct vxd_volumes *volumes
     uint64_t owners = bytes_of_owner(volumes->first, terms->owner) +
                       bytes_of_owner(volumes->unnamed, terms->owner) - own;
 
-    uint64_t limit =
-        vxd_auth_max_bytes(volumes->auth, terms->owner, volumes->token_limit_bytes);
-
     return (struct allowed_bytes){
         .of_all = volumes->limit_bytes > others ? volumes->limit_bytes - others : 0,
-        .of_owner = limit > owners ? limit - owners : 0,
-        .owner_limit = limit,
-        .owner_key = limit < volumes->token_limit_bytes
-                         ? "max_bytes in the tokens file"
-                         : "limits.volume_bytes_per_token"};
+        .of_owner = vxd_auth_allow_bytes(volumes->auth, terms->owner, own, owners,
+                                         volumes->token_limit_bytes,
+                                         "limits.volume_bytes_per_token")};
 }
 
 /* The bytes that a volume's blocks may take; 0, no limit, at a start alone. */
@@ -213,8 +207,9 @@ static size_t allowance(const struct vxd_volumes *volumes,
         return 0; /* the context's budget */
     }
     allowed_bytes = find_allowed_bytes(volumes, terms, volume);
-    allowed = allowed_bytes.of_owner < allowed_bytes.of_all ? allowed_bytes.of_owner
-                                                            : allowed_bytes.of_all;
+    allowed = allowed_bytes.of_owner.left < allowed_bytes.of_all
+                  ? allowed_bytes.of_owner.left
+                  : allowed_bytes.of_all;
     if (terms->max_bytes > 0 && terms->max_bytes < allowed) {
         allowed = terms->max_bytes;
     }
@@ -232,8 +227,8 @@ void vxd_volumes_explain(const struct vxd_volumes *volumes,
                          const struct vxd_named_volume *volume, struct vxd_err *err)
 {
     struct allowed_bytes allowed_bytes = find_allowed_bytes(volumes, terms, volume);
-    bool is_owners = allowed_bytes.of_owner < allowed_bytes.of_all;
-    uint64_t left = is_owners ? allowed_bytes.of_owner : allowed_bytes.of_all;
+    bool is_owners = allowed_bytes.of_owner.left < allowed_bytes.of_all;
+    uint64_t left = is_owners ? allowed_bytes.of_owner.left : allowed_bytes.of_all;
     char what[96];
 
     if (err == NULL || err->code != VXD_RESOURCE_EXHAUSTED ||
@@ -245,8 +240,8 @@ void vxd_volumes_explain(const struct vxd_volumes *volumes,
                    err->message);
     (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                    "%s; %s of %" PRIu64 " leaves it %" PRIu64, what,
-                   is_owners ? allowed_bytes.owner_key : "limits.volume_bytes",
-                   is_owners ? allowed_bytes.owner_limit : volumes->limit_bytes, left);
+                   is_owners ? allowed_bytes.of_owner.key : "limits.volume_bytes",
+                   is_owners ? allowed_bytes.of_owner.limit : volumes->limit_bytes, left);
 }
 
 void vxd_volumes_account(struct vxd_volumes *volumes, struct vxd_named_volume *volume)
@@ -256,6 +251,8 @@ void vxd_volumes_account(struct vxd_volumes *volumes, struct vxd_named_volume *v
     vxd_volume_get_info(volume->volume, &info);
     atomic_fetch_add(&volumes->n_bytes, info.n_bytes);
     atomic_fetch_sub(&volumes->n_bytes, volume->n_bytes);
+    vxd_auth_note_bytes(volumes->auth, volume->terms.owner, volume->n_bytes,
+                        info.n_bytes);
     volume->n_bytes = info.n_bytes;
 }
 
@@ -368,8 +365,8 @@ enum vxd_status vxd_volumes_check_copy(const struct vxd_volumes *volumes,
                                        uint64_t n_bytes, struct vxd_err *err)
 {
     struct allowed_bytes allowed = find_allowed_bytes(volumes, terms, NULL);
-    bool is_owners = allowed.of_owner < allowed.of_all;
-    uint64_t left = is_owners ? allowed.of_owner : allowed.of_all;
+    bool is_owners = allowed.of_owner.left < allowed.of_all;
+    uint64_t left = is_owners ? allowed.of_owner.left : allowed.of_all;
 
     return n_bytes <= left
                ? VXD_OK
@@ -377,9 +374,8 @@ enum vxd_status vxd_volumes_check_copy(const struct vxd_volumes *volumes,
                      err, VXD_RESOURCE_EXHAUSTED, NULL,
                      "the copy takes %" PRIu64 " bytes; %s of %" PRIu64
                      " leaves it %" PRIu64,
-                     n_bytes,
-                     is_owners ? "limits.volume_bytes_per_token" : "limits.volume_bytes",
-                     is_owners ? volumes->token_limit_bytes : volumes->limit_bytes, left);
+                     n_bytes, is_owners ? allowed.of_owner.key : "limits.volume_bytes",
+                     is_owners ? allowed.of_owner.limit : volumes->limit_bytes, left);
 }
 
 void vxd_volumes_publish(struct vxd_volumes *volumes, struct vxd_named_volume *volume)

@@ -620,8 +620,8 @@ static enum vxd_status locate(struct vxd_request *request, struct vxd_queue *que
         return VXD_OK;
     }
     VXD_TRY(vxd_estimate_open(request, queue, input->odometry, VXD_ODOMETRY_OF_SCENE,
-                              input->name, job->base.scene->generation, &job->estimate,
-                              err));
+                              input->name, job->base.scene->generation,
+                              job->base.scene->terms.owner, &job->estimate, err));
     VXD_TRY(vxd_estimate_run(queue, &job->estimate, err));
     VXD_TRY(vxd_estimate_place(request->decoder, &job->estimate, job->cloud, err));
     job->reply->status = (Voxeld__V1__OdometryStatus)result->status;
