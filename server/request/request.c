@@ -567,6 +567,25 @@ bool vxd_request_is_over(const struct vxd_request *request)
     return atomic_load(&request->answered) != 0 || atomic_load(&request->is_cancelled);
 }
 
+void vxd_request_begin_apart(struct vxd_request *request)
+{
+    struct vxd_server *server = request->server;
+
+    if (request->is_alone && request->lane == VXD_LANE_WRITE &&
+        !atomic_exchange(&request->is_apart, true)) {
+        server->schedule->begin_apart(server->scheduler, request);
+    }
+}
+
+void vxd_request_end_apart(struct vxd_request *request)
+{
+    struct vxd_server *server = request->server;
+
+    if (atomic_exchange(&request->is_apart, false)) {
+        server->schedule->end_apart(server->scheduler, request);
+    }
+}
+
 void vxd_request_fail_reply(const struct vxd_request *request, struct vxd_err *err)
 {
     if (request->changes) {

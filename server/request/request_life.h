@@ -166,6 +166,9 @@ struct vxd_request {
     /* With more: it needs what another request makes. Others go first, and the next stage comes
      * after a moment. */
     bool is_waiting;
+    /* It has what it changes for itself: no request that names it begins on a write lane. So it may
+     * leave the writer's turn to others (vxd_request_begin_apart). */
+    bool is_alone;
     uint64_t cost_bytes;
     uint64_t n_points; /* for the metrics */
     void *state;
@@ -219,6 +222,8 @@ struct vxd_request {
     int64_t charged_ns;  /* of engine_ns, what its sender's turns have been moved on by */
     atomic_int answered;
     atomic_bool is_cancelled; /* its sender has gone */
+    atomic_bool is_apart;     /* its lane has left the writer's turn to others */
+    int64_t turn_wait_ns;     /* how long it has waited to have that again */
     atomic_int references;
     struct vxd_request *next;
     size_t timer_slot; /* index in the timer's heap + 1; 0 = not in it */
@@ -264,6 +269,10 @@ struct vxd_schedule_calls {
     /* Takes a request that has not begun out of the queue, so that others may use its place; the
      * queue's reference is the caller's then. False where it does not wait there. */
     bool (*cancel)(struct vxd_scheduler *scheduler, struct vxd_request *request);
+
+    /* vxd_request_begin_apart and _end_apart of a request that a write lane runs. */
+    void (*begin_apart)(struct vxd_scheduler *scheduler, struct vxd_request *request);
+    void (*end_apart)(struct vxd_scheduler *scheduler, struct vxd_request *request);
 };
 
 /* Makes a request with one reference and an id of its own where the header has none.
@@ -326,6 +335,13 @@ void vxd_request_cancel(struct vxd_request *request);
  * its sender has gone. A method whose change can be taken back may end as CANCELLED then: it has had
  * no effect, and whoever asks again runs it anew. Any thread. */
 bool vxd_request_is_over(const struct vxd_request *request);
+
+/* For a change that takes long and is_alone: another write lane may write while the engine works on
+ * what this one has for itself, until vxd_request_end_apart, which waits for the writer's turn. In
+ * between nothing of a registry may be touched, but what is for any thread. Both do nothing where
+ * there is nothing to do; begin_apart may be called by any thread, while the lane is in the engine. */
+void vxd_request_begin_apart(struct vxd_request *request);
+void vxd_request_end_apart(struct vxd_request *request);
 
 /* Fills in the error that a transport sends instead of a reply that it has no memory for.
  * A request that changed something has done so by then: its sender gets UNAVAILABLE, and

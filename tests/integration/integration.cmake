@@ -104,6 +104,7 @@ set(integration_tests
   scene/scene_durable
   scene/scene_fusion
   scene/scene_histories
+  scene/scene_lanes
   scene/scene_limits
   scene/scene_stop
   scene/scene_tools

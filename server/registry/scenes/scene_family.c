@@ -333,6 +333,29 @@ void vxd_scene_family_leave(struct vxd_scene *scene, struct vxd_queue *queue)
     drop_family(family, queue);
 }
 
+/* --- changes that have a family for themselves -------------------------------------------- */
+
+void vxd_scene_hold_family(struct vxd_scene *scene)
+{
+    vxd_scenes_lock(scene->scenes);
+    scene->family->is_held = true;
+    vxd_scenes_unlock(scene->scenes);
+    atomic_fetch_add(&scene->scenes->n_held, 1);
+}
+
+void vxd_scene_let_family_go(struct vxd_scene *scene)
+{
+    vxd_scenes_lock(scene->scenes);
+    scene->family->is_held = false;
+    vxd_scenes_unlock(scene->scenes);
+    atomic_fetch_sub(&scene->scenes->n_held, 1);
+}
+
+bool vxd_scenes_hold_any(const struct vxd_scenes *scenes)
+{
+    return atomic_load(&scenes->n_held) > 0;
+}
+
 /* --- collection ------------------------------------------------------------------------- */
 
 struct adding {
@@ -485,21 +508,36 @@ enum vxd_status vxd_scene_collect(struct vxd_scene *scene, struct vxd_queue *que
     return status;
 }
 
-bool vxd_scenes_are_due(struct vxd_scenes *scenes)
+/* Finds a family that is to be collected and that no change has for itself. The mutex is held. */
+static struct vxd_scene_family *find_due(const struct vxd_scenes *scenes)
 {
-    return atomic_load(&scenes->n_due) > 0 && !atomic_load(&scenes->is_recovering);
+    struct vxd_scene_family *family = scenes->families;
+
+    while (family != NULL && (family->is_held || !family->is_due)) {
+        family = family->next;
+    }
+    return family;
 }
 
-/* Finds a family that is to be collected and holds it; NULL where there is none. */
+bool vxd_scenes_are_due(struct vxd_scenes *scenes)
+{
+    bool are_due = false;
+
+    if (atomic_load(&scenes->n_due) > 0 && !atomic_load(&scenes->is_recovering)) {
+        vxd_scenes_lock(scenes);
+        are_due = find_due(scenes) != NULL;
+        vxd_scenes_unlock(scenes);
+    }
+    return are_due;
+}
+
+/* The same, and holds it; NULL where there is none. */
 static struct vxd_scene_family *hold_due(struct vxd_scenes *scenes)
 {
     struct vxd_scene_family *family;
 
     vxd_scenes_lock(scenes);
-    family = scenes->families;
-    while (family != NULL && !family->is_due) {
-        family = family->next;
-    }
+    family = find_due(scenes);
     if (family != NULL) {
         family->references++;
     }

@@ -501,8 +501,13 @@ static enum vxd_status cast(struct vxd_request *request, struct vxd_queue *queue
     struct integrate_job *job = request->state;
     enum vxd_status status;
 
-    VXD_TRY(scan_source(request, queue, job->next_source, &job->place, err));
-    VXD_TRY(vxd_queue_wait(queue, err));
+    vxd_request_begin_apart(request);
+    status = scan_source(request, queue, job->next_source, &job->place, err);
+    if (status == VXD_OK) {
+        status = vxd_queue_wait(queue, err);
+    }
+    vxd_request_end_apart(request);
+    VXD_TRY(status);
     job->next_source++;
     if (job->next_source == job->n_sources) {
         count_scans(job);
@@ -649,6 +654,7 @@ static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queu
 
     VXD_TRY(new_reply(request, err));
     VXD_TRY(vxd_scene_open(request, input->name, NULL, err));
+    vxd_scene_hold(request);
     VXD_TRY(vxd_scene_check_version(&job->base, input->if_version, err));
     VXD_TRY(vxd_scene_rule_check(&job->rule, job->base.scene, err));
     VXD_TRY(check_carve(job->base.scene, input->carve, err));
