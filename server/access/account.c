@@ -157,11 +157,12 @@ static void copy_usage(struct vxd_account *account, struct vxd_account_usage *ou
     *out = account->usage;
     (void)pthread_mutex_unlock(&account->mutex);
     memcpy(out->name, account->name, sizeof out->name);
+    out->n_bytes = atomic_load(&account->n_bytes);
 }
 
 static bool is_used(const struct vxd_account_usage *usage)
 {
-    uint64_t n = usage->n_requests;
+    uint64_t n = usage->n_requests + usage->n_bytes;
 
     for (int i = 0; i < VXD_N_REFUSALS; i++) {
         n += usage->n_refused[i];
@@ -176,6 +177,7 @@ static void add_usage(struct vxd_account_usage *sum, const struct vxd_account_us
     sum->n_requests += more->n_requests;
     sum->n_in_flight += more->n_in_flight;
     sum->lane_ns += more->lane_ns;
+    sum->n_bytes += more->n_bytes;
     for (int i = 0; i < VXD_N_REFUSALS; i++) {
         sum->n_refused[i] += more->n_refused[i];
     }

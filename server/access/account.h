@@ -34,6 +34,7 @@ struct vxd_account_usage {
     uint64_t n_refused[VXD_N_REFUSALS];
     uint64_t n_in_flight;
     uint64_t lane_ns; /* in all */
+    uint64_t n_bytes; /* that what it has made takes */
 };
 
 /* errors  RESOURCE_EXHAUSTED */

@@ -516,15 +516,30 @@ out:
     return status;
 }
 
-void vxd_request_submit(struct vxd_request *request, const struct vxd_body *body)
+enum vxd_status vxd_request_watch(struct vxd_request *request, struct vxd_err *err)
 {
     const struct vxd_server *server = request->server;
-    struct vxd_err err = {0};
     enum vxd_status status;
 
     atomic_store(&request->whole_ns, vxd_clock_ns());
-    VXD_TRY(check_queue(request, &err));
-    VXD_TRY(server->schedule->watch(server->scheduler, request, &err));
+    VXD_TRY(check_queue(request, err));
+    VXD_TRY(server->schedule->watch(server->scheduler, request, err));
+    request->is_watched = true;
+out:
+    return status;
+}
+
+void vxd_request_submit(struct vxd_request *request, const struct vxd_body *body)
+{
+    struct vxd_err err = {0};
+    enum vxd_status status = VXD_OK;
+
+    if (request->is_watched && vxd_request_is_over(request)) {
+        goto out;
+    }
+    if (!request->is_watched) {
+        VXD_TRY(vxd_request_watch(request, &err));
+    }
     VXD_TRY(decode_and_check(request, body, &err));
     atomic_store(&request->decoded_ns, vxd_clock_ns());
     if (request->lane == VXD_LANE_NONE) {

@@ -227,6 +227,7 @@ struct vxd_request {
     atomic_int references;
     struct vxd_request *next;
     size_t timer_slot; /* index in the timer's heap + 1; 0 = not in it */
+    bool is_watched;   /* its clock runs */
     bool queued;       /* in the scheduler's list */
     bool submitted;
     bool
@@ -304,6 +305,11 @@ enum vxd_status vxd_request_admit_upload(struct vxd_request *request,
  * errors  RESOURCE_EXHAUSTED  no bytes are left */
 enum vxd_status vxd_request_receive(struct vxd_request *request, size_t n_bytes,
                                     struct vxd_err *err);
+
+/* Starts the clock of a request that is about to be submitted on another thread: from now on it is answered
+ * when its deadline passes. Where that has happened, vxd_request_submit only drops it.
+ * errors  UNAVAILABLE, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_request_watch(struct vxd_request *request, struct vxd_err *err);
 
 /* Decodes and checks the body, then queues the request (or answers it at once). Always ends in
  * reply_fn, perhaps before this returns. Consumes the caller's reference. */

@@ -109,7 +109,7 @@ class Backup:
 
 @dataclasses.dataclass(frozen=True)
 class BackupInfo:
-    """One that is there. made_ns: Unix time."""
+    """One that is there. made_ns: Unix time. n_files: of saved maps."""
 
     name: str
     path: str
@@ -117,6 +117,8 @@ class BackupInfo:
     n_database_bytes: int
     n_snapshot_bytes: int
     n_snapshots: int
+    n_file_bytes: int
+    n_files: int
 
 
 @dataclasses.dataclass(frozen=True)

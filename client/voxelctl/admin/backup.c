@@ -85,9 +85,10 @@ static void print_one(const struct voxeld_backup_info *backup, bool json, bool i
         (void)strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &parts);
     }
     if (!json) {
-        (void)printf(
-            "%-24s %s %18s bytes\n", backup->name, date,
-            ctl_thousands(backup->n_database_bytes + backup->n_snapshot_bytes, n_bytes));
+        (void)printf("%-24s %s %18s bytes\n", backup->name, date,
+                     ctl_thousands(backup->n_database_bytes + backup->n_snapshot_bytes +
+                                       backup->n_file_bytes,
+                                   n_bytes));
         return;
     }
     (void)fputs(is_first ? "{" : ",{", stdout);
@@ -97,6 +98,8 @@ static void print_one(const struct voxeld_backup_info *backup, bool json, bool i
     ctl_json_member_count(stdout, false, "n_database_bytes", backup->n_database_bytes);
     ctl_json_member_count(stdout, false, "n_snapshot_bytes", backup->n_snapshot_bytes);
     ctl_json_member_count(stdout, false, "n_snapshots", backup->n_snapshots);
+    ctl_json_member_count(stdout, false, "n_file_bytes", backup->n_file_bytes);
+    ctl_json_member_count(stdout, false, "n_files", backup->n_files);
     (void)fputc('}', stdout);
 }
 

@@ -400,6 +400,8 @@ def test_bytes_of_all_kinds_count_together(daemon: Daemon) -> None:
         status, reply = sums.post("scene_edit", name="sums-scene", operations=[operation])
         sums.ok("scene_drop", name="sums-scene")
     assert status == 429 and rule in reply["message"], reply
+    kept = metric(daemon, 'voxeld_token_bytes{token="sums"}')
+    assert of_map + of_graph <= kept <= 6000000
     sums.ok("map_drop", name="sums-map")
     assert fill_graph(n) > n
     sums.ok("posegraph_drop", name="sums-graph")
@@ -409,6 +411,7 @@ def test_bytes_of_all_kinds_count_together(daemon: Daemon) -> None:
     sums.ok("map_insert", name="sums-map", keys=keys)
     assert bytes_of("map", "sums-map") >= of_map
     sums.ok("map_drop", name="sums-map")
+    assert metric(daemon, 'voxeld_token_bytes{token="sums"}') == 0
 
 
 def metric(daemon: Daemon, line: str) -> float:
