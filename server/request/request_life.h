@@ -224,6 +224,8 @@ struct vxd_request {
     atomic_bool is_cancelled; /* its sender has gone */
     atomic_bool is_apart;     /* its lane has left the writer's turn to others */
     int64_t turn_wait_ns;     /* how long it has waited to have that again */
+    /* Set and cleared by methods that change something: it looks at vxd_request_is_over now. */
+    atomic_bool ends_when_over;
     atomic_int references;
     struct vxd_request *next;
     size_t timer_slot; /* index in the timer's heap + 1; 0 = not in it */
@@ -339,7 +341,7 @@ void vxd_request_cancel(struct vxd_request *request);
 
 /* Whether nobody waits for the request any more, since it is answered (its deadline has passed) or
  * its sender has gone. A method whose change can be taken back may end as CANCELLED then: it has had
- * no effect, and whoever asks again runs it anew. Any thread. */
+ * no effect, and whoever asks again runs it anew; it sets ends_when_over. Any thread. */
 bool vxd_request_is_over(const struct vxd_request *request);
 
 /* For a change that takes long and is_alone: another write lane may write while the engine works on
@@ -348,6 +350,10 @@ bool vxd_request_is_over(const struct vxd_request *request);
  * there is nothing to do; begin_apart may be called by any thread, while the lane is in the engine. */
 void vxd_request_begin_apart(struct vxd_request *request);
 void vxd_request_end_apart(struct vxd_request *request);
+
+/* Whether a change goes on to its end although its deadline has passed, so that whoever asks again by
+ * its sequence gets the outcome, instead of beginning anew what cannot be in time. Any thread. */
+bool vxd_request_goes_on(const struct vxd_request *request);
 
 /* Fills in the error that a transport sends instead of a reply that it has no memory for.
  * A request that changed something has done so by then: its sender gets UNAVAILABLE, and

@@ -559,12 +559,16 @@ static void expire(void *context, struct vxd_request *request)
     struct vxd_err err = {0};
 
     if (late) {
-        (void)vxd_fail(&err, VXD_DEADLINE_EXCEEDED, NULL,
+        bool goes_on = vxd_request_goes_on(request);
+
+        (void)vxd_fail(&err, VXD_DEADLINE_EXCEEDED, goes_on ? NULL : "header.timeout_ms",
                        "not done within %.0f ms (%s); header.timeout_ms, which is "
                        "X-Voxeld-Timeout-Ms over HTTP, may be up to %u",
                        (double)(request->deadline_ns - request->received_ns) / 1e6,
-                       atomic_load(&request->started_ns) != 0 ? "it was running"
-                                                              : "it had not begun",
+                       goes_on ? "it goes on, and its outcome can be asked for by the "
+                                 "same sequence"
+                       : atomic_load(&request->started_ns) != 0 ? "it was running"
+                                                                : "it had not begun",
                        atomic_load(&request->server->limits.max_timeout_ms));
         (void)vxd_request_answer(request, &err, NULL);
     } else if (waiting) {

@@ -235,6 +235,7 @@ static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queu
     volume->refining = &job->refining;
     request->bulk = true;
     request->is_preparing = true;
+    atomic_store(&request->ends_when_over, true);
     request->more = true;
 out:
     return status;
@@ -410,6 +411,7 @@ enum vxd_status vxd_volume_refine_submit(struct vxd_request *request,
     request->more = !is_done;
     request->is_preparing = !is_done;
     if (is_done) {
+        atomic_store(&request->ends_when_over, false);
         VXD_TRY(end(request, queue, err));
     }
 out:

@@ -119,6 +119,28 @@ void vxd_volume_conclude(struct vxd_request *request, struct vxd_volume_commit *
 void vxd_volume_end_commit(struct vxd_request *request, struct vxd_queue *queue,
                            struct vxd_volume_commit *commit);
 
+/* --- volume_cast.c: pictures ----------------------------------------------------------- */
+
+/* A picture that is cast in stages of rows. */
+struct vxd_volume_casting {
+    struct vxd_volume_cast_args args;
+    int stage_rows;   /* of pixels; 0: no stage is planned */
+    uint64_t version; /* of the volume in the first stage */
+};
+
+/* Chooses the rows of a stage, once the volume is open and the view is set.
+ * errors  RESOURCE_EXHAUSTED  the picture takes too long */
+enum vxd_status vxd_volume_plan_casting(struct vxd_request *request,
+                                        const struct vxd_queue *queue,
+                                        struct vxd_volume_casting *casting,
+                                        struct vxd_err *err);
+
+/* Queues the next rows, and with the last ones, *is_done, the copies of all outputs to the host.
+ * errors  ABORTED  the volume is another one than in the first stage; of vxd_volume_cast */
+enum vxd_status vxd_volume_cast_rows(struct vxd_request *request, struct vxd_queue *queue,
+                                     struct vxd_volume_casting *casting, bool *is_done,
+                                     struct vxd_err *err);
+
 /* --- volume_image.c: images ------------------------------------------------------------ */
 
 /* Integrates a frame, whose arrays are in device memory, within the limits: a volume that forgets
