@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of what a shared daemon promises: how long a start takes with a gigabyte of data, what an idle
-daemon costs, and what TLS costs.
+"""Figures of what a shared daemon promises: how long a start takes with a gigabyte of data, what an
+idle daemon costs, and what TLS costs.
 
 usage: bench_trust.py BIN ready|idle|tls
 
 BIN is the folder of voxeld and voxelctl. Data directories are made on the disk of $TMPDIR. `ready`
-times a start after a clean stop, whose snapshot file is read, and one after a kill, which reads it, too;
-`idle` looks at 30 s; `tls` runs voxelctl bench by each transport in turn, twice."""
+times a start after a clean stop, whose snapshot file is read, and one after a kill, which reads it,
+too; `idle` looks at 30 s; `tls` runs voxelctl bench by each transport in turn, twice."""
 
 from __future__ import annotations
 

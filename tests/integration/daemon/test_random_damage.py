@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Single bits flipped at random places of a data directory, and SIGKILLs under a mixed load: what was
-acknowledged is there afterwards, or the daemon says that it is not. VOXELD_TEST_FLIPS=200 and
+"""Single bits flipped at random places of a data directory, and SIGKILLs under a mixed load: what
+was acknowledged is there afterwards, or the daemon says that it is not. VOXELD_TEST_FLIPS=200 and
 VOXELD_TEST_KILLS=200 give the runs in tests/bench/results/daemon.md."""
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from harness import (
     SLOW,
     Daemon,
     common_pb2,
-    running,
     scene_pb2,
     tensor_of,
     wait_until,
@@ -196,7 +195,7 @@ def look(daemon: Daemon) -> dict[str, tuple[int, str]]:
 
 
 def start(directory: Path, outcomes: Counter[str]) -> tuple[Daemon, bool]:
-    """A daemon on the directory; whether its start was refused first, with the command that mends."""
+    """A daemon on the directory; whether its start was refused, with the command that mends."""
     try:
         return Daemon(directory), False
     except AssertionError:

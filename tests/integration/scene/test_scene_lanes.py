@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenes do not wait for each other: a long change of one holds up neither changes of others nor what
-maps do, while its own family keeps its order."""
+"""Scenes do not wait for each other: a long change of one holds up neither changes of others nor
+what maps do, while its own family keeps its order."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class Painter(threading.Thread):
 def test_changes_beside_each_other_give_what_they_give_alone(
     directory: Path, more: dict[str, Any]
 ) -> None:
-    """Two writers a scene, three scenes of which two are a family; collections meanwhile. Each scene is
+    """Two writers a scene, three scenes of which two are a family; collections meanwhile. Each is
     then made anew by its edits in the order of their versions."""
     names = ["a", "b", "c"]
     with running(directory) as daemon, Scenes(daemon) as scenes:

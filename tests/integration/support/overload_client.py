@@ -3,8 +3,8 @@
 not, and checks every answer. It prints what it saw as JSON.
 
 usage: overload_client.py URL RATE SECONDS GRACE_SECONDS REQUEST..., files of serialized
-requests, each with the right reply (serialized, .reply) beside it. URL may be http://HOST:PORT: many
-connections then, of one request at a time each."""
+requests, each with the right reply (serialized, .reply) beside it. URL may be http://HOST:PORT:
+many connections then, of one request at a time each."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ class Connection:
 
 
 class HttpConnection:
-    """The same over HTTP/1.1, where a connection has one request under way; others wait for it here, and
-    their time begins when they are sent."""
+    """The same over HTTP/1.1, where a connection has one request under way; others wait for it,
+    and their time begins when they are sent."""
 
     def __init__(self, url: str) -> None:
         host, port = url.removeprefix("http://").rsplit(":", 1)
@@ -169,7 +169,9 @@ class Client:
         self.rejected_ms: list[float] = []
         self.ok_ms: list[float] = []
 
-    def judge(self, connection: Connection | HttpConnection, number: int, reply: bytes, now: float) -> None:
+    def judge(
+        self, connection: Connection | HttpConnection, number: int, reply: bytes, now: float
+    ) -> None:
         if number not in connection.sent:
             self.wrong.append(f"an answer to {number}, which is answered already")
             return
