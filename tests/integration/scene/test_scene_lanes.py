@@ -35,6 +35,7 @@ def slow_edits(daemon: Daemon, names: list[str]) -> Iterator[list[RawReq]]:
     """Edits that take longer than the test, until their senders leave."""
     with contextlib.ExitStack() as stack:
         peers = [stack.enter_context(RawReq(daemon.ipc)) for _ in names]
+        daemon.settle()  # so that what runs then are these
         for peer, name in zip(peers, names, strict=True):
             peer.send(slow_edit(name, next(numbers), LONG_MS, 200.0))
         wait_until(lambda: n_running(daemon) >= min(len(names), 3), 20, "they run")
@@ -126,9 +127,9 @@ class Painter(threading.Thread):
             with Scenes(self.daemon_, f"painter-{self.seed}") as scenes:
                 for _ in range(self.n_edits):
                     action = "SCENE_FILL" if rng.random() < 0.7 else "SCENE_ERASE"
-                    centre = rng.uniform(-40, 40, 3)
+                    centre = rng.uniform(-20, 20, 3)
                     operation = ball(
-                        centre, float(rng.uniform(1, 30)), action, material=int(rng.integers(9))
+                        centre, float(rng.uniform(1, 12)), action, material=int(rng.integers(9))
                     )
                     version = scenes.edit(self.scene, operation).change.version
                     self.done[version] = operation
@@ -144,7 +145,7 @@ def test_changes_beside_each_other_give_what_they_give_alone(
     names = ["a", "b", "c"]
     with running(directory) as daemon, Scenes(daemon) as scenes:
         for name in names[:2]:
-            scenes.call("scene_create", name=name, spec=spec(11, bits=4), **more)
+            scenes.call("scene_create", name=name, spec=spec(9, bits=4), **more)
         scenes.call("scene_branch", name="a", new_name="c")
         painters = [
             Painter(daemon, name, 10 * i + j, 12) for i, name in enumerate(names) for j in range(2)
@@ -170,8 +171,7 @@ def test_changes_beside_each_other_give_what_they_give_alone(
         for name in names:
             done = {v: o for p in painters if p.scene == name for v, o in p.done.items()}
             assert sorted(done) == list(range(2, 26))
-            scenes.call("scene_verify", name=name)
-            scenes.call("scene_create", name="again", spec=spec(11, bits=4))
+            scenes.call("scene_create", name="again", spec=spec(9, bits=4))
             for version in sorted(done):
                 scenes.edit("again", done[version])
             assert scenes.call("scene_get", name="again").scene.digest == digests[name]
