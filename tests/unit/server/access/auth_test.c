@@ -210,9 +210,12 @@ static void test_tokens_file_of_everybody_is_refused(void)
         mode_t mode;
         enum vxd_status status;
     } cases[] = {
-        {0644, VXD_PERMISSION_DENIED}, {0602, VXD_PERMISSION_DENIED},
-        {0666, VXD_PERMISSION_DENIED}, {0640, VXD_OK},
-        {0660, VXD_OK},                {0601, VXD_OK},
+        {0644, VXD_PERMISSION_DENIED},
+        {0602, VXD_PERMISSION_DENIED},
+        {0666, VXD_PERMISSION_DENIED},
+        {0640, VXD_OK},
+        {0660, VXD_OK},
+        {0601, VXD_OK},
     };
     struct vxd_principal who;
     struct vxd_err err;
