@@ -582,11 +582,9 @@ class PythonClient:
             call = [f"reply = exchange.send({arguments})"]
             if len(call[0]) + 4 > WIDTH:
                 call = ["reply = exchange.send(", f"    {arguments}", ")"]
-            return [
-                *call,
-                "with reply:",
-                f"    return {snake(record)}_of(reply, message, {n})",
-            ]
+            reads = any(f.is_tensor or f.is_rows for f, _ in self.members(method.response))
+            taken = f"reply, message, {n}" if reads else "reply.message"
+            return [*call, "with reply:", f"    return {snake(record)}_of({taken})"]
         changes = method.mutates or face.get("changes", False)
         verb, last = ("change", ", sequence") if changes else ("ask", "")
         record = self.records.get(face.get("as", method.response.name), {})

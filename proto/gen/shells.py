@@ -170,7 +170,7 @@ function __voxelctl_at
     set -l known {known}
     set -l path
     for word in (commandline -opc)[2..-1]
-        set -l longer (string join ' ' $path $word)
+        set -l longer (string join -- ' ' $path $word)
         if contains -- $longer $known
             set path $longer
         end
@@ -182,7 +182,9 @@ end
 
 
 def roff(text: str) -> str:
-    return text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
+    """Text as troff shows it. A line that begins with a dot would be a request."""
+    shown = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
+    return re.sub(r"^(?=\.)", r"\\&", shown, flags=re.MULTILINE)
 
 
 def example_lines(text: str) -> list[str]:

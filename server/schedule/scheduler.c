@@ -78,18 +78,18 @@ static uint64_t missing_bytes(const struct vxd_scheduler *scheduler,
                               const struct vxd_request *request)
 {
     struct vxd_fields_usage fields;
-    struct vxd_maps_usage maps;
+    struct vxd_names_usage maps;
     struct vxd_networks_usage networks;
     struct vxd_scenes_usage scenes;
-    struct vxd_volumes_usage volumes;
+    struct vxd_names_usage volumes;
     struct vxd_odometries_usage odometries;
     uint64_t taken;
 
     vxd_fields_get_usage(scheduler->server->fields, &fields);
-    vxd_maps_get_usage(scheduler->server->maps, &maps);
+    vxd_names_get_usage(scheduler->server->maps, &maps);
     vxd_networks_get_usage(scheduler->server->networks, &networks);
     vxd_scenes_get_usage(scheduler->server->scenes, &scenes);
-    vxd_volumes_get_usage(scheduler->server->volumes, &volumes);
+    vxd_names_get_usage(scheduler->server->volumes, &volumes);
     vxd_odometries_get_usage(scheduler->server->odometries, &odometries);
     taken = scheduler->begun_bytes + fields.n_bytes + maps.n_bytes + networks.n_bytes +
             scenes.n_bytes + volumes.n_bytes + odometries.n_bytes + request->cost_bytes;

@@ -151,7 +151,7 @@ from .scene_records import (
 from .scenes import Scene
 from .watching import Heads, Watched, WatchPoint
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Aborted",

@@ -170,7 +170,7 @@ enum vxd_status vxd_volume_plan_casting(struct vxd_request *request,
     double row_steps;
     double rows;
 
-    vxd_volume_get_info(job->volume->volume, &info);
+    vxd_volume_get_info(job->volume->state.volume, &info);
     row_steps = find_row_steps(&casting->args, info.spec.voxel_size_m);
     rows = floor(most / row_steps / VXD_VOLUME_CAST_ROWS) * VXD_VOLUME_CAST_ROWS;
     if (info.n_blocks > 0 && row_steps * height > most * MAX_STAGES) {
@@ -200,17 +200,17 @@ enum vxd_status vxd_volume_cast_rows(struct vxd_request *request, struct vxd_que
     struct vxd_volume_info info;
     enum vxd_status status;
 
-    vxd_volume_get_info(job->volume->volume, &info);
+    vxd_volume_get_info(job->volume->state.volume, &info);
     if (info.version != casting->version) {
         VXD_TRY(
             vxd_fail(err, VXD_ABORTED, NULL,
                      "the volume \"%s\" was changed after %d of the picture's %d rows; "
                      "ask again, or for less depth or fewer pixels, which take one stage",
-                     job->volume->terms.name, args->row_end, height));
+                     job->volume->named.terms.name, args->row_end, height));
     }
     args->row_begin = args->row_end;
     args->row_end += left < casting->stage_rows ? left : casting->stage_rows;
-    VXD_TRY(vxd_volume_cast(queue, job->volume->volume, args, err));
+    VXD_TRY(vxd_volume_cast(queue, job->volume->state.volume, args, err));
     *is_done = args->row_end == height;
     if (*is_done) {
         VXD_TRY(vxd_volume_fetch(request, queue, err));

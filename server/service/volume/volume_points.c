@@ -304,8 +304,9 @@ static enum vxd_status locate(struct vxd_request *request, struct vxd_queue *que
 
     if (job->estimates) {
         VXD_TRY(vxd_estimate_open(request, queue, input->odometry, VXD_ODOMETRY_OF_VOLUME,
-                                  input->name, job->base.volume->generation,
-                                  job->base.volume->terms.owner, &job->estimate, err));
+                                  input->name, job->base.volume->named.generation,
+                                  job->base.volume->named.terms.owner, &job->estimate,
+                                  err));
         VXD_TRY(vxd_estimate_run(queue, &job->estimate, err));
         scan->T_map_sensor = job->estimate.T_map_sensor_begin;
         scan->T_map_sensor_end = job->estimate.result.T_map_sensor;
@@ -363,9 +364,9 @@ enum vxd_status vxd_volume_integrate_points_finish(struct vxd_request *request,
 
     (void)queue;
     (void)err;
-    vxd_volume_get_info(volume->volume, &info);
+    vxd_volume_get_info(volume->state.volume, &info);
     /* Others change nothing. */
-    volume->n_images +=
+    volume->state.n_images +=
         job->scan.n_points > 0 &&
                 reply->status == VOXELD__V1__VOLUME_TRACK_STATUS__VOLUME_TRACK_OK
             ? 1

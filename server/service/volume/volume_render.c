@@ -210,7 +210,7 @@ out:
 static enum vxd_status find_box(struct render_job *job, struct vxd_queue *queue,
                                 struct vxd_err *err)
 {
-    const struct vxd_volume *volume = job->base.volume->volume;
+    const struct vxd_volume *volume = job->base.volume->state.volume;
     const struct vxd_volume_spec *spec = &job->base.volume->spec;
     const double side_m = spec->block_edge * spec->voxel_size_m;
     struct vxd_volume_blocks blocks = {0};

@@ -37,13 +37,11 @@ struct vxd_volume_output {
 
 /* The commit of a request on a durable volume. Zero-initialised it is none. */
 struct vxd_volume_commit {
-    struct vxd_commit base;          /* first: request->commit is both */
-    struct vxd_named_volume *volume; /* held by the job; NULL: all were listed */
-    struct vxd_named_volume *copy;   /* READ: goes where what was read never was; held */
+    struct vxd_named_commit base;  /* first: request->commit is both */
+    struct vxd_named_volume *copy; /* READ: goes where what was read never was; held */
     struct vxd_volume_entry entry;
     size_t n_blocks; /* before the change */
     bool is_change;
-    bool is_ended;
 };
 
 struct vxd_volume_job {
@@ -97,7 +95,7 @@ struct vxd_volume_durability {
  * errors  INVALID_ARGUMENT; FAILED_PRECONDITION  nothing is durable on this server */
 enum vxd_status vxd_volume_read_durability(const struct vxd_request *request,
                                            const struct vxd_volume_durability *wished,
-                                           struct vxd_volume_terms *terms,
+                                           struct vxd_named_terms *terms,
                                            struct vxd_err *err);
 
 /* --- volume_commit.c: durable volumes -------------------------------------------------- */
@@ -111,13 +109,11 @@ enum vxd_status vxd_volume_enlist(struct vxd_request *request, struct vxd_err *e
 /* Ends a request, in finish, when its reply is complete, in another way than by a change of blocks:
  * a volume was made or dropped, or read. volume NULL: all volumes were read. */
 void vxd_volume_conclude(struct vxd_request *request, struct vxd_volume_commit *commit,
-                         struct vxd_named_volume *volume,
-                         enum vxd_volume_change_kind kind);
+                         struct vxd_named_volume *volume, enum vxd_named_change kind);
 
 /* In release, while the volume is still held. A change that never got to the journal marks the
  * volume as broken. */
-void vxd_volume_end_commit(struct vxd_request *request, struct vxd_queue *queue,
-                           struct vxd_volume_commit *commit);
+void vxd_volume_end_commit(struct vxd_queue *queue, struct vxd_volume_commit *commit);
 
 /* --- volume_cast.c: pictures ----------------------------------------------------------- */
 
@@ -145,7 +141,7 @@ enum vxd_status vxd_volume_cast_rows(struct vxd_request *request, struct vxd_que
 
 /* Integrates a frame, whose arrays are in device memory, within the limits: a volume that forgets
  * makes room where there is none. What was forgotten is in the commit's record.
- * errors  those of vxd_volume_integrate, completed by vxd_volumes_explain */
+ * errors  those of vxd_volume_integrate, completed by vxd_names_explain */
 enum vxd_status vxd_volume_integrate_within(struct vxd_request *request,
                                             struct vxd_queue *queue,
                                             const struct vxd_volume_frame *frame,
@@ -153,7 +149,7 @@ enum vxd_status vxd_volume_integrate_within(struct vxd_request *request,
                                             struct vxd_err *err);
 
 /* The same for a scan.
- * errors  those of vxd_volume_integrate_scan, completed by vxd_volumes_explain */
+ * errors  those of vxd_volume_integrate_scan, completed by vxd_names_explain */
 enum vxd_status vxd_volume_scan_within(struct vxd_request *request,
                                        struct vxd_queue *queue,
                                        const struct vxd_volume_scan *scan,

@@ -5,7 +5,7 @@ function __voxelctl_at
     set -l known "backup" "bench" "convert" "demo" "infer" "info" "log-level" "map" "map create" "map drop" "map erase" "map export" "map find" "map info" "map insert" "map list" "map load" "map merge" "map save" "map update" "net" "net check" "net info" "net init" "net list" "net load" "net unload" "odometry" "odometry create" "odometry drop" "odometry info" "odometry list" "odometry register" "odometry reset" "odometry run" "posegraph" "posegraph create" "posegraph drop" "posegraph info" "posegraph keyframe" "posegraph list" "posegraph load" "posegraph optimize" "posegraph relocalize" "posegraph save" "refine" "refine cancel" "refine progress" "refine run" "restore" "scene" "scene branch" "scene collect" "scene collide" "scene costmap" "scene create" "scene decay" "scene diff" "scene distance" "scene drop" "scene edit" "scene export" "scene frontiers" "scene import" "scene info" "scene integrate" "scene list" "scene log" "scene query" "scene redo" "scene render" "scene repair" "scene show" "scene snapshot" "scene undo" "scene verify" "self-test" "slac" "slac apply" "slac cancel" "slac optimize" "slac progress" "slac volume" "status" "token" "token issue" "top" "volume" "volume clear" "volume copy" "volume create" "volume decay" "volume drop" "volume extract" "volume import" "volume info" "volume integrate" "volume list" "volume render" "volume run" "volume scan" "volume stamp" "volume view" "voxelize" "watch" "why"
     set -l path
     for word in (commandline -opc)[2..-1]
-        set -l longer (string join ' ' $path $word)
+        set -l longer (string join -- ' ' $path $word)
         if contains -- $longer $known
             set path $longer
         end
