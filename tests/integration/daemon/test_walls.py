@@ -411,7 +411,9 @@ def test_bytes_of_all_kinds_count_together(daemon: Daemon) -> None:
     sums.ok("map_insert", name="sums-map", keys=keys)
     assert bytes_of("map", "sums-map") >= of_map
     sums.ok("map_drop", name="sums-map")
-    assert metric(daemon, 'voxeld_token_bytes{token="sums"}') == 0
+    wait_until(
+        lambda: metric(daemon, 'voxeld_token_bytes{token="sums"}') == 0, 10, "nothing is held"
+    )
 
 
 def metric(daemon: Daemon, line: str) -> float:
