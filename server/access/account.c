@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,7 @@ struct vxd_account {
     size_t index;
     struct vxd_account *in_bucket;
     struct vxd_account *next; /* made later */
+    _Atomic uint64_t n_bytes; /* of its things */
     pthread_mutex_t mutex;    /* guards all below */
     struct vxd_account_usage usage;
     int64_t requests_until_ns; /* the requests so far are paid for until then */
@@ -155,11 +157,12 @@ static void copy_usage(struct vxd_account *account, struct vxd_account_usage *ou
     *out = account->usage;
     (void)pthread_mutex_unlock(&account->mutex);
     memcpy(out->name, account->name, sizeof out->name);
+    out->n_bytes = atomic_load(&account->n_bytes);
 }
 
 static bool is_used(const struct vxd_account_usage *usage)
 {
-    uint64_t n = usage->n_requests;
+    uint64_t n = usage->n_requests + usage->n_bytes;
 
     for (int i = 0; i < VXD_N_REFUSALS; i++) {
         n += usage->n_refused[i];
@@ -174,6 +177,7 @@ static void add_usage(struct vxd_account_usage *sum, const struct vxd_account_us
     sum->n_requests += more->n_requests;
     sum->n_in_flight += more->n_in_flight;
     sum->lane_ns += more->lane_ns;
+    sum->n_bytes += more->n_bytes;
     for (int i = 0; i < VXD_N_REFUSALS; i++) {
         sum->n_refused[i] += more->n_refused[i];
     }
@@ -299,6 +303,17 @@ void vxd_account_charge(struct vxd_account *account, const struct vxd_quota *quo
         account->lane_ns += lane_ns;
     }
     (void)pthread_mutex_unlock(&account->mutex);
+}
+
+void vxd_account_note_bytes(struct vxd_account *account, uint64_t before, uint64_t now)
+{
+    atomic_fetch_add(&account->n_bytes, now);
+    atomic_fetch_sub(&account->n_bytes, before);
+}
+
+uint64_t vxd_account_bytes(const struct vxd_account *account)
+{
+    return atomic_load(&account->n_bytes);
 }
 
 size_t vxd_account_index(const struct vxd_account *account)

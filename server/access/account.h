@@ -23,7 +23,7 @@ enum vxd_refusal {
     VXD_REFUSED_RATE = 3,
     VXD_REFUSED_IN_FLIGHT = 4,
     VXD_REFUSED_LANE_TIME = 5,
-    VXD_REFUSED_HELD = 6, /* max_scenes, max_maps, max_volumes, max_bytes */
+    VXD_REFUSED_HELD = 6, /* max_scenes, max_maps, ..., max_bytes */
     VXD_REFUSED_QUEUE = 7,
     VXD_N_REFUSALS = 8
 };
@@ -34,6 +34,7 @@ struct vxd_account_usage {
     uint64_t n_refused[VXD_N_REFUSALS];
     uint64_t n_in_flight;
     uint64_t lane_ns; /* in all */
+    uint64_t n_bytes; /* that what it has made takes */
 };
 
 /* errors  RESOURCE_EXHAUSTED */
@@ -59,6 +60,11 @@ void vxd_account_end(struct vxd_account *account);
 /* A lane worked so long for it. */
 void vxd_account_charge(struct vxd_account *account, const struct vxd_quota *quota,
                         int64_t lane_ns, int64_t now_ns);
+
+/* What the account's things take in all: notes that one of them took `before` bytes and takes `now`,
+ * and says it. */
+void vxd_account_note_bytes(struct vxd_account *account, uint64_t before, uint64_t now);
+uint64_t vxd_account_bytes(const struct vxd_account *account);
 
 /* A number of the account's own, below VXD_MAX_ACCOUNTS. */
 size_t vxd_account_index(const struct vxd_account *account);

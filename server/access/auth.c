@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/access/auth.h"
 
+#include <inttypes.h>
 #include <nettle/memops.h>
 #include <nettle/sha2.h>
 #include <pthread.h>
@@ -43,8 +44,13 @@ static bool has_held_quota(const struct vxd_token_list *list)
     for (size_t i = 0; i < list->n; i++) {
         const struct vxd_quota *q = vxd_rules_quota(list->tokens[i].rules);
 
-        if (q->max_scenes + q->max_maps + q->max_volumes > 0 || q->max_bytes > 0) {
+        if (q->max_bytes > 0) {
             return true;
+        }
+        for (int noun = 0; noun < VXD_N_NOUNS; noun++) {
+            if (q->max_held[noun] > 0) {
+                return true;
+            }
         }
     }
     return false;
@@ -131,25 +137,73 @@ enum vxd_status vxd_auth_check_held(struct vxd_auth *auth, const char *owner,
                                     enum vxd_noun noun, size_t n_held,
                                     struct vxd_err *err)
 {
-    struct vxd_quota quota = quota_of(auth, owner);
-    uint32_t limit = noun == VXD_NOUN_SCENE ? quota.max_scenes
-                     : noun == VXD_NOUN_MAP ? quota.max_maps
-                                            : quota.max_volumes;
+    uint32_t limit = quota_of(auth, owner).max_held[noun];
 
     if (limit == 0 || n_held < limit) {
         return VXD_OK;
     }
     vxd_account_refuse(vxd_accounts_find(auth->accounts, owner), VXD_REFUSED_HELD);
     return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                    "%s has %zu %ss, max_%ss of it is %u (tokens file)", owner, n_held,
-                    vxd_noun_name(noun), vxd_noun_name(noun), limit);
+                    "%s has %zu %s, max_%s of it is %u (tokens file)", owner, n_held,
+                    vxd_noun_plural(noun), vxd_noun_plural(noun), limit);
 }
 
-uint64_t vxd_auth_max_bytes(struct vxd_auth *auth, const char *owner, uint64_t limit)
+void vxd_auth_note_bytes(struct vxd_auth *auth, const char *owner, uint64_t before,
+                         uint64_t now)
 {
-    uint64_t max_bytes = quota_of(auth, owner).max_bytes;
+    if (auth != NULL && owner[0] != '\0' && before != now) {
+        vxd_account_note_bytes(vxd_accounts_find(auth->accounts, owner), before, now);
+    }
+}
 
-    return max_bytes > 0 && max_bytes < limit ? max_bytes : limit;
+/* Of `limit` bytes, what is left beside others. */
+static uint64_t rest_of(uint64_t limit, uint64_t others)
+{
+    return limit > others ? limit - others : 0;
+}
+
+/* What max_bytes of the owner's token leaves a thing that has `own` bytes; UINT64_MAX: there is no
+ * such quota. */
+static uint64_t quota_left(struct vxd_auth *auth, const char *owner, uint64_t own,
+                           uint64_t *max_bytes)
+{
+    uint64_t all;
+
+    *max_bytes = quota_of(auth, owner).max_bytes;
+    if (*max_bytes == 0) {
+        return UINT64_MAX;
+    }
+    all = vxd_account_bytes(vxd_accounts_find(auth->accounts, owner));
+    return rest_of(*max_bytes, rest_of(all, own));
+}
+
+struct vxd_owner_bytes vxd_auth_allow_bytes(struct vxd_auth *auth, const char *owner,
+                                            uint64_t own, uint64_t others, uint64_t limit,
+                                            const char *key)
+{
+    struct vxd_owner_bytes of_noun = {rest_of(limit, others), limit, key};
+    struct vxd_owner_bytes of_token = {.key = "max_bytes in the tokens file"};
+
+    of_token.left = quota_left(auth, owner, own, &of_token.limit);
+    return of_token.left < of_noun.left ? of_token : of_noun;
+}
+
+enum vxd_status vxd_auth_check_bytes(struct vxd_auth *auth, const char *owner,
+                                     uint64_t own, uint64_t n_bytes, const char *what,
+                                     struct vxd_err *err)
+{
+    uint64_t limit;
+    uint64_t left = quota_left(auth, owner, own, &limit);
+
+    if (n_bytes <= left) {
+        return VXD_OK;
+    }
+    vxd_account_refuse(vxd_accounts_find(auth->accounts, owner), VXD_REFUSED_HELD);
+    return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                    "%s would take %" PRIu64
+                    " bytes; max_bytes in the tokens file, which is "
+                    "%" PRIu64 " for all that %s has, leaves it %" PRIu64,
+                    what, n_bytes, limit, owner, left);
 }
 
 struct vxd_accounts *vxd_auth_accounts(struct vxd_auth *auth)

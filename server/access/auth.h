@@ -33,7 +33,8 @@ struct vxd_auth;
 /* Reads config->tokens_file (token_file.h) and the key of signed tokens (signed_token.h).
  *
  * in      methods  what rules may name; NULL: anything. Borrowed for good
- * errors  INVALID_ARGUMENT (file and line), NOT_FOUND, RESOURCE_EXHAUSTED, INTERNAL */
+ * errors  INVALID_ARGUMENT (file and line), NOT_FOUND, PERMISSION_DENIED (token_file.h),
+ *         RESOURCE_EXHAUSTED, INTERNAL */
 enum vxd_status vxd_auth_create(const struct vxd_config *config,
                                 const struct vxd_method_names *methods,
                                 struct vxd_auth **out, struct vxd_err *err);
@@ -116,9 +117,36 @@ enum vxd_status vxd_auth_check_held(struct vxd_auth *auth, const char *owner,
                                     enum vxd_noun noun, size_t n_held,
                                     struct vxd_err *err);
 
-/* How many bytes the objects of one noun that the owner has made may take: the quota of its token,
- * or `limit` where that is less or there is none. */
-uint64_t vxd_auth_max_bytes(struct vxd_auth *auth, const char *owner, uint64_t limit);
+/* Notes that something of the owner took `before` bytes and takes `now`; its things of all nouns
+ * count together. Without auth or an owner it does nothing. Any thread. */
+void vxd_auth_note_bytes(struct vxd_auth *auth, const char *owner, uint64_t before,
+                         uint64_t now);
+
+/* What one thing of an owner may take, with what it takes already. */
+struct vxd_owner_bytes {
+    uint64_t left;
+    uint64_t limit;  /* which that is a part of, and its key */
+    const char *key; /* static */
+};
+
+/* Finds the tighter one of two limits: max_bytes of the owner's token, which is of all its things, and
+ * one of the configuration, which is of those of this thing's noun.
+ *
+ * in      own     bytes that the thing takes already, as noted
+ *         others  bytes of the owner's other things of its noun
+ *         limit, key  of the configuration */
+struct vxd_owner_bytes vxd_auth_allow_bytes(struct vxd_auth *auth, const char *owner,
+                                            uint64_t own, uint64_t others, uint64_t limit,
+                                            const char *key);
+
+/* Whether something of the owner may come to take n_bytes, as far as max_bytes of its token goes.
+ *
+ * in      own  bytes that it takes already, as noted
+ *         what is to take them, for the error
+ * errors  RESOURCE_EXHAUSTED  says what there is, the limit and its key */
+enum vxd_status vxd_auth_check_bytes(struct vxd_auth *auth, const char *owner,
+                                     uint64_t own, uint64_t n_bytes, const char *what,
+                                     struct vxd_err *err);
 
 /* The accounts of all senders, for the metrics. */
 struct vxd_accounts *vxd_auth_accounts(struct vxd_auth *auth);

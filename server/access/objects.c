@@ -94,6 +94,53 @@ out:
     return status;
 }
 
+static bool any_name(const struct vxd_object_field *object,
+                     const ProtobufCMessage *message, uint32_t tag,
+                     bool (*is)(void *user, const char *name), void *user)
+{
+    struct elements names = elements_of(message, tag);
+
+    for (size_t i = 0; i < names.n; i++) {
+        const char *name = names.at[i];
+
+        if (name[0] == '\0' && object->fallback != 0) {
+            struct elements other = elements_of(message, object->fallback);
+
+            name = other.n > 0 ? other.at[0] : name;
+        }
+        if (name[0] != '\0' && is(user, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool vxd_objects_any(const ProtobufCMessage *request, enum vxd_noun noun,
+                     bool (*is)(void *user, const char *name), void *user)
+{
+    for (size_t i = 0; request != NULL && i < vxd_n_request_objects; i++) {
+        const struct vxd_object_field *object = &vxd_request_objects[i];
+        struct elements messages;
+
+        if (object->message != request->descriptor || object->noun != noun) {
+            continue;
+        }
+        if (object->path[1] == 0) {
+            if (any_name(object, request, object->path[0], is, user)) {
+                return true;
+            }
+            continue;
+        }
+        messages = elements_of(request, object->path[0]);
+        for (size_t j = 0; j < messages.n; j++) {
+            if (any_name(object, messages.at[j], object->path[1], is, user)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static bool is_allowed(const struct vxd_principal *principal,
                        const struct vxd_object_field *object, const void *element)
 {

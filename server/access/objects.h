@@ -30,6 +30,10 @@ extern const size_t vxd_n_reply_objects;
 enum vxd_status vxd_objects_check(const struct vxd_principal *principal,
                                   const ProtobufCMessage *request, struct vxd_err *err);
 
+/* Whether `is` says so of any name of a noun in a request, which may be NULL. */
+bool vxd_objects_any(const ProtobufCMessage *request, enum vxd_noun noun,
+                     bool (*is)(void *user, const char *name), void *user);
+
 /* Takes out of a reply's lists what the principal may not use. */
 void vxd_objects_filter(const struct vxd_principal *principal, ProtobufCMessage *reply);
 

@@ -8,8 +8,13 @@
 
 enum {
     MAX_PREFIX_BYTES = 63,
-    MAX_WEIGHT = 100
+    MAX_WEIGHT = 100,
+    MAX_HELD = 65536
 };
+
+/* Where the quota of how many there may be of a noun is. */
+#define HELD(noun)                                                                       \
+    (offsetof(struct vxd_rules, quota.max_held) + (noun) * sizeof(uint32_t))
 
 static const char name_characters[] = "abcdefghijklmnopqrstuvwxyz0123456789._-";
 static const char method_characters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
@@ -39,15 +44,24 @@ static const struct {
     {"requests_per_s", offsetof(struct vxd_rules, quota.requests_per_s), 1, 1000000},
     {"in_flight", offsetof(struct vxd_rules, quota.in_flight), 1, 65536},
     {"lane_s_per_minute", offsetof(struct vxd_rules, quota.lane_s_per_minute), 1, 3600},
-    {"max_scenes", offsetof(struct vxd_rules, quota.max_scenes), 1, 65536},
-    {"max_maps", offsetof(struct vxd_rules, quota.max_maps), 1, 65536},
-    {"max_volumes", offsetof(struct vxd_rules, quota.max_volumes), 1, 65536},
+    {"max_scenes", HELD(VXD_NOUN_SCENE), 1, MAX_HELD},
+    {"max_maps", HELD(VXD_NOUN_MAP), 1, MAX_HELD},
+    {"max_volumes", HELD(VXD_NOUN_VOLUME), 1, MAX_HELD},
+    {"max_odometries", HELD(VXD_NOUN_ODOMETRY), 1, MAX_HELD},
+    {"max_posegraphs", HELD(VXD_NOUN_POSEGRAPH), 1, MAX_HELD},
+    {"max_networks", HELD(VXD_NOUN_NETWORK), 1, MAX_HELD},
+    {"max_files", HELD(VXD_NOUN_FILE), 1, MAX_HELD},
     {"weight", offsetof(struct vxd_rules, weight), 1, MAX_WEIGHT},
 };
 
 const char *vxd_noun_name(enum vxd_noun noun)
 {
     return nouns[noun].name;
+}
+
+const char *vxd_noun_plural(enum vxd_noun noun)
+{
+    return nouns[noun].key;
 }
 
 struct vxd_rules *vxd_rules_create(struct vxd_rules *take_base)

@@ -9,7 +9,9 @@
  *   methods=map_*,status   the only methods that it may call; * at the end stands for any rest
  *   deny=map_drop          methods that it may not call, whatever methods= says
  *   requests_per_s= in_flight= lane_s_per_minute=      quotas of requests
- *   max_scenes= max_maps= max_volumes= max_bytes=      quotas of what it made and nobody dropped
+ *   max_scenes= max_maps= max_volumes= max_odometries= max_posegraphs= max_networks= max_bytes=
+ *                          quotas of what it made and nobody dropped
+ *   max_files=             saved files whose names it may use
  *   weight=                its share among others that wait, 1 to 100
  *
  * What is not there is not limited. Rules are immutable once they are read, and have references. */
@@ -38,10 +40,8 @@ struct vxd_quota {
     uint32_t requests_per_s;
     uint32_t in_flight;
     uint32_t lane_s_per_minute;
-    uint32_t max_scenes;
-    uint32_t max_maps;
-    uint32_t max_volumes;
-    uint64_t max_bytes;
+    uint32_t max_held[VXD_N_NOUNS]; /* how many of each noun */
+    uint64_t max_bytes;             /* of all nouns together */
 };
 
 struct vxd_rules {
@@ -95,5 +95,7 @@ uint32_t vxd_rules_weight(const struct vxd_rules *rules);
 
 /* "map", "scene", ... */
 const char *vxd_noun_name(enum vxd_noun noun);
+/* "maps", "scenes", ... */
+const char *vxd_noun_plural(enum vxd_noun noun);
 
 #endif

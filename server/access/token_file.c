@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "server/access/auth.h"
+#include "server/config/config.h"
 
 enum {
     MAX_TOKENS = 4096,
@@ -265,6 +266,7 @@ enum vxd_status vxd_token_file_read(const char *path,
         return vxd_fail(err, VXD_NOT_FOUND, "auth.tokens_file", "cannot open %.100s: %s",
                         path, strerror(errno));
     }
+    VXD_TRY(vxd_secret_file_check(fileno(file), path, "auth.tokens_file", err));
     for (bool is_first = true; is_first || n_bytes == capacity; is_first = false) {
         char *grown = capacity <= most ? realloc(text, 2 * capacity) : NULL;
 

@@ -26,7 +26,8 @@ struct vxd_token_list {
 };
 
 /* Reads a file; "" gives an empty list.
- * errors  INVALID_ARGUMENT  (file and line), NOT_FOUND, RESOURCE_EXHAUSTED; *out is empty then */
+ * errors  INVALID_ARGUMENT  (file and line), NOT_FOUND, RESOURCE_EXHAUSTED; *out is empty then
+ *         PERMISSION_DENIED  every user of the machine can read or write it */
 enum vxd_status vxd_token_file_read(const char *path,
                                     const struct vxd_method_names *methods,
                                     struct vxd_token_list *out, struct vxd_err *err);

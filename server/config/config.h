@@ -5,5 +5,6 @@
 
 #include "server/config/daemon_config.h"
 #include "server/config/options.h"
+#include "server/config/secret_file.h"
 
 #endif

@@ -18,7 +18,7 @@ struct vxd_request;
 enum vxd_lane_kind {
     VXD_LANE_NONE = 0, /* answered on the transport's thread, never queued: check only */
     VXD_LANE_READ = 1, /* changes nothing; several run at once */
-    VXD_LANE_WRITE = 2 /* one at a time, in order */
+    VXD_LANE_WRITE = 2 /* one at a time, in order, but for long changes of scenes */
 };
 
 /* A decoded query of a file upload: "size" -> "0.1". */

@@ -516,15 +516,30 @@ out:
     return status;
 }
 
-void vxd_request_submit(struct vxd_request *request, const struct vxd_body *body)
+enum vxd_status vxd_request_watch(struct vxd_request *request, struct vxd_err *err)
 {
     const struct vxd_server *server = request->server;
-    struct vxd_err err = {0};
     enum vxd_status status;
 
     atomic_store(&request->whole_ns, vxd_clock_ns());
-    VXD_TRY(check_queue(request, &err));
-    VXD_TRY(server->schedule->watch(server->scheduler, request, &err));
+    VXD_TRY(check_queue(request, err));
+    VXD_TRY(server->schedule->watch(server->scheduler, request, err));
+    request->is_watched = true;
+out:
+    return status;
+}
+
+void vxd_request_submit(struct vxd_request *request, const struct vxd_body *body)
+{
+    struct vxd_err err = {0};
+    enum vxd_status status = VXD_OK;
+
+    if (request->is_watched && vxd_request_is_over(request)) {
+        goto out;
+    }
+    if (!request->is_watched) {
+        VXD_TRY(vxd_request_watch(request, &err));
+    }
     VXD_TRY(decode_and_check(request, body, &err));
     atomic_store(&request->decoded_ns, vxd_clock_ns());
     if (request->lane == VXD_LANE_NONE) {
@@ -565,6 +580,25 @@ void vxd_request_cancel(struct vxd_request *request)
 bool vxd_request_is_over(const struct vxd_request *request)
 {
     return atomic_load(&request->answered) != 0 || atomic_load(&request->is_cancelled);
+}
+
+void vxd_request_begin_apart(struct vxd_request *request)
+{
+    struct vxd_server *server = request->server;
+
+    if (request->is_alone && request->lane == VXD_LANE_WRITE &&
+        !atomic_exchange(&request->is_apart, true)) {
+        server->schedule->begin_apart(server->scheduler, request);
+    }
+}
+
+void vxd_request_end_apart(struct vxd_request *request)
+{
+    struct vxd_server *server = request->server;
+
+    if (atomic_exchange(&request->is_apart, false)) {
+        server->schedule->end_apart(server->scheduler, request);
+    }
 }
 
 bool vxd_request_goes_on(const struct vxd_request *request)

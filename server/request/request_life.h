@@ -166,6 +166,9 @@ struct vxd_request {
     /* With more: it needs what another request makes. Others go first, and the next stage comes
      * after a moment. */
     bool is_waiting;
+    /* It has what it changes for itself: no request that names it begins on a write lane. So it may
+     * leave the writer's turn to others (vxd_request_begin_apart). */
+    bool is_alone;
     uint64_t cost_bytes;
     uint64_t n_points; /* for the metrics */
     void *state;
@@ -219,11 +222,14 @@ struct vxd_request {
     int64_t charged_ns;  /* of engine_ns, what its sender's turns have been moved on by */
     atomic_int answered;
     atomic_bool is_cancelled; /* its sender has gone */
+    atomic_bool is_apart;     /* its lane has left the writer's turn to others */
+    int64_t turn_wait_ns;     /* how long it has waited to have that again */
     /* Set and cleared by methods that change something: it looks at vxd_request_is_over now. */
     atomic_bool ends_when_over;
     atomic_int references;
     struct vxd_request *next;
     size_t timer_slot; /* index in the timer's heap + 1; 0 = not in it */
+    bool is_watched;   /* its clock runs */
     bool queued;       /* in the scheduler's list */
     bool submitted;
     bool
@@ -266,6 +272,10 @@ struct vxd_schedule_calls {
     /* Takes a request that has not begun out of the queue, so that others may use its place; the
      * queue's reference is the caller's then. False where it does not wait there. */
     bool (*cancel)(struct vxd_scheduler *scheduler, struct vxd_request *request);
+
+    /* vxd_request_begin_apart and _end_apart of a request that a write lane runs. */
+    void (*begin_apart)(struct vxd_scheduler *scheduler, struct vxd_request *request);
+    void (*end_apart)(struct vxd_scheduler *scheduler, struct vxd_request *request);
 };
 
 /* Makes a request with one reference and an id of its own where the header has none.
@@ -298,6 +308,11 @@ enum vxd_status vxd_request_admit_upload(struct vxd_request *request,
 enum vxd_status vxd_request_receive(struct vxd_request *request, size_t n_bytes,
                                     struct vxd_err *err);
 
+/* Starts the clock of a request that is about to be submitted on another thread: from now on it is answered
+ * when its deadline passes. Where that has happened, vxd_request_submit only drops it.
+ * errors  UNAVAILABLE, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_request_watch(struct vxd_request *request, struct vxd_err *err);
+
 /* Decodes and checks the body, then queues the request (or answers it at once). Always ends in
  * reply_fn, perhaps before this returns. Consumes the caller's reference. */
 void vxd_request_submit(struct vxd_request *request, const struct vxd_body *body);
@@ -328,6 +343,13 @@ void vxd_request_cancel(struct vxd_request *request);
  * its sender has gone. A method whose change can be taken back may end as CANCELLED then: it has had
  * no effect, and whoever asks again runs it anew; it sets ends_when_over. Any thread. */
 bool vxd_request_is_over(const struct vxd_request *request);
+
+/* For a change that takes long and is_alone: another write lane may write while the engine works on
+ * what this one has for itself, until vxd_request_end_apart, which waits for the writer's turn. In
+ * between nothing of a registry may be touched, but what is for any thread. Both do nothing where
+ * there is nothing to do; begin_apart may be called by any thread, while the lane is in the engine. */
+void vxd_request_begin_apart(struct vxd_request *request);
+void vxd_request_end_apart(struct vxd_request *request);
 
 /* Whether a change goes on to its end although its deadline has passed, so that whoever asks again by
  * its sequence gets the outcome, instead of beginning anew what cannot be in time. Any thread. */

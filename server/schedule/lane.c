@@ -57,8 +57,11 @@ static enum vxd_status run_stage(struct vxd_lane *lane, struct vxd_request *requ
     request->is_waiting = false;
     request->submitted = true;
     status = request->method->submit(request, lane->queue, err);
+    vxd_request_end_apart(request); /* where a fault left it so */
     wait_status = vxd_queue_wait(lane->queue, &wait_err);
     request->ran_ns = vxd_clock_ns();
+    begin += request->turn_wait_ns; /* waiting for the writer's turn is no work */
+    request->turn_wait_ns = 0;
     request->engine_ns += request->ran_ns - begin;
     charge(request, request->ran_ns - begin);
     if (status == VXD_OK && wait_status != VXD_OK) {
@@ -139,23 +142,23 @@ static void separate(struct vxd_lane *lane, struct vxd_request *request,
 
 /* Moves a request to those that are decided; the mutex is held. Requests are decided in
  * the order in which they were handed over; the last one may have been refused. */
-static void leave_committing(struct vxd_lane *lane, const struct vxd_request *request)
+static void leave_committing(struct vxd_scheduler *scheduler,
+                             const struct vxd_request *request)
 {
-    struct vxd_request **at = &lane->committing;
+    struct vxd_request **at = &scheduler->committing;
 
     while (*at != request) {
         at = &(*at)->commit->next_handed_over;
     }
     *at = request->commit->next_handed_over;
-    lane->n_committing--;
+    scheduler->n_committing--;
 }
 
-/* Called on any thread: the lane returns to the change when it is free. Never waits. */
+/* Called on any thread: the writer returns to the change when it is free. Never waits. */
 static void note_decided(struct vxd_request *request, const struct vxd_err *err)
 {
     struct vxd_commit *commit = request->commit;
-    struct vxd_lane *lane = commit->lane;
-    struct vxd_scheduler *scheduler = lane->scheduler;
+    struct vxd_scheduler *scheduler = commit->lane->scheduler;
 
     request->ran_ns = vxd_clock_ns();
     atomic_store(&request->decided_ns, request->ran_ns);
@@ -165,14 +168,13 @@ static void note_decided(struct vxd_request *request, const struct vxd_err *err)
     }
     (void)pthread_mutex_lock(&scheduler->mutex);
     commit->next = NULL;
-    if (lane->decided == NULL) {
-        lane->decided = request;
+    if (scheduler->decided == NULL) {
+        scheduler->decided = request;
     } else {
-        lane->last_decided->commit->next = request;
+        scheduler->last_decided->commit->next = request;
     }
-    lane->last_decided = request;
-    lane->idle = false;
-    (void)pthread_cond_signal(&lane->wake);
+    scheduler->last_decided = request;
+    vxd_turn_wake(scheduler);
     (void)pthread_mutex_unlock(&scheduler->mutex);
 }
 
@@ -182,7 +184,7 @@ static enum vxd_status hand_over(struct vxd_lane *lane, struct vxd_request *requ
                                  struct vxd_err *err)
 {
     struct vxd_scheduler *scheduler = lane->scheduler;
-    struct vxd_request **at = &lane->committing;
+    struct vxd_request **at = &scheduler->committing;
     enum vxd_status status;
 
     request->commit->decide = note_decided;
@@ -194,13 +196,13 @@ static enum vxd_status hand_over(struct vxd_lane *lane, struct vxd_request *requ
     *at = request;
     request->commit->next_handed_over = NULL;
     lane->running = NULL;
-    lane->n_committing++;
+    scheduler->n_committing++;
     (void)pthread_mutex_unlock(&scheduler->mutex);
     atomic_store(&request->handed_over_ns, vxd_clock_ns());
     status = request->commit->begin(request, err);
     if (status != VXD_OK) {
         (void)pthread_mutex_lock(&scheduler->mutex);
-        leave_committing(lane, request);
+        leave_committing(scheduler, request);
         lane->running = request;
         (void)pthread_mutex_unlock(&scheduler->mutex);
         request->commit->end(request, false);
@@ -211,11 +213,13 @@ static enum vxd_status hand_over(struct vxd_lane *lane, struct vxd_request *requ
 /* Takes the first request that was decided; NULL where there is none. The mutex is held. */
 static struct vxd_request *take_decided(struct vxd_lane *lane)
 {
-    struct vxd_request *request = lane->decided;
+    struct vxd_scheduler *scheduler = lane->scheduler;
+    struct vxd_request *request =
+        lane->kind == VXD_LANE_WRITE ? scheduler->decided : NULL;
 
     if (request != NULL) {
-        lane->decided = request->commit->next;
-        leave_committing(lane, request);
+        scheduler->decided = request->commit->next;
+        leave_committing(scheduler, request);
         lane->running = request;
     }
     return request;
@@ -313,8 +317,8 @@ static void collect_scenes(struct vxd_lane *lane, int64_t requests_ns)
 }
 
 /* Waits until there may be something to do, which includes the end of a batch's waiting
- * for more requests. The write lane also wakes to drop maps and volumes when their time is over,
- * whether anybody asks or not. The mutex is held. */
+ * for more requests. Write lanes also wake to drop maps and volumes when their time is over,
+ * whether anybody asks or not. The mutex is held; the writer leaves its turn to others. */
 static void wait_for_work(struct vxd_lane *lane)
 {
     struct vxd_scheduler *scheduler = lane->scheduler;
@@ -325,6 +329,9 @@ static void wait_for_work(struct vxd_lane *lane)
     struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000),
                              .tv_nsec = (long)(until_ns % 1000000000)};
 
+    if (lane->kind == VXD_LANE_WRITE && scheduler->decided != NULL) {
+        return; /* it came while the mutex was not held */
+    }
     if (reap_ns <= vxd_clock_ns()) {
         (void)pthread_mutex_unlock(&scheduler->mutex);
         reap(lane, vxd_clock_ns());
@@ -337,6 +344,7 @@ static void wait_for_work(struct vxd_lane *lane)
         (void)pthread_mutex_lock(&scheduler->mutex);
         return;
     }
+    vxd_turn_give(lane);
     lane->idle = true;
     if (until_ns == INT64_MAX) {
         (void)pthread_cond_wait(&lane->wake, &scheduler->mutex);
@@ -346,24 +354,66 @@ static void wait_for_work(struct vxd_lane *lane)
     lane->idle = false;
 }
 
-/* Whether the lane is to end what it has handed over before it takes anything else. Each decision
+/* Waits for the writer's turn, which others have, or until something is decided. The mutex is held. */
+static void wait_for_turn(struct vxd_lane *lane)
+{
+    vxd_turn_give(lane);
+    lane->idle = true;
+    (void)pthread_cond_wait(&lane->wake, &lane->scheduler->mutex);
+    lane->idle = false;
+}
+
+/* Whether the writer is to end what was handed over before it takes anything else. Each decision
  * wakes it, so it looks again. */
 static bool drains(const struct vxd_lane *lane)
 {
-    return lane->kind == VXD_LANE_WRITE && lane->n_committing > 0 &&
+    return lane->kind == VXD_LANE_WRITE && lane->scheduler->n_committing > 0 &&
            vxd_scenes_want_copy(lane->scheduler->server->scenes);
+}
+
+/* The lane ends; the last commit has ended, so other write lanes end, too. The mutex is held. */
+static void leave(struct vxd_lane *lane)
+{
+    struct vxd_scheduler *scheduler = lane->scheduler;
+
+    vxd_turn_give(lane);
+    for (size_t i = 0; i < scheduler->n_lanes; i++) {
+        (void)pthread_cond_signal(&scheduler->lanes[i].wake);
+    }
+}
+
+/* Runs a request that the lane has taken. The mutex is not held. */
+static void run_taken(struct vxd_lane *lane, struct vxd_request *request)
+{
+    int64_t begin_ns;
+
+    if (lane->kind != VXD_LANE_WRITE) {
+        run_request(lane, request);
+        return;
+    }
+    /* A request that arrived in time finds its map, however long it waited. */
+    reap(lane, request->received_ns);
+    begin_ns = vxd_clock_ns();
+    run_request(lane, request);
+    /* Collections go on where requests never cease, too. */
+    collect_scenes(lane, vxd_clock_ns() - begin_ns);
 }
 
 static void *run(void *argument)
 {
     struct vxd_lane *lane = argument;
     struct vxd_scheduler *scheduler = lane->scheduler;
-    int64_t begin_ns;
 
     (void)pthread_mutex_lock(&scheduler->mutex);
-    while (!scheduler->stopping || lane->n_committing > 0) {
-        struct vxd_request *request = take_decided(lane);
+    while (!scheduler->stopping ||
+           (lane->kind == VXD_LANE_WRITE && scheduler->n_committing > 0)) {
+        struct vxd_request *request;
 
+        if (lane->kind == VXD_LANE_WRITE && !vxd_turn_take(lane)) {
+            wait_for_turn(lane);
+            continue;
+        }
+        request = take_decided(lane);
         if (request != NULL) {
             (void)pthread_mutex_unlock(&scheduler->mutex);
             end_committed(lane, request);
@@ -371,7 +421,7 @@ static void *run(void *argument)
             continue;
         }
         if (drains(lane)) {
-            (void)pthread_cond_wait(&lane->wake, &scheduler->mutex);
+            wait_for_turn(lane);
             continue;
         }
         request = scheduler->stopping ? NULL : vxd_scheduler_take(lane);
@@ -380,18 +430,10 @@ static void *run(void *argument)
             continue;
         }
         (void)pthread_mutex_unlock(&scheduler->mutex);
-        if (lane->kind == VXD_LANE_WRITE) {
-            /* A request that arrived in time finds its map, however long it waited. */
-            reap(lane, request->received_ns);
-        }
-        begin_ns = vxd_clock_ns();
-        run_request(lane, request);
-        if (lane->kind == VXD_LANE_WRITE) {
-            /* Collections go on where requests never cease, too. */
-            collect_scenes(lane, vxd_clock_ns() - begin_ns);
-        }
+        run_taken(lane, request);
         (void)pthread_mutex_lock(&scheduler->mutex);
     }
+    leave(lane);
     (void)pthread_mutex_unlock(&scheduler->mutex);
     return NULL;
 }

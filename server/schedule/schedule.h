@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The bounded queue, the lanes that run it and the timer that answers what expires.
  *
- * A lane is a thread with a queue of the engine. One write lane, n_read_lanes read lanes,
- * the last of which takes only requests that are not bulk, so a long job never blocks a
- * small one. Between two stages of a request the lane gives it back and picks again, so that senders
+ * A lane is a thread with a queue of the engine. Some write lanes, of which one at a time is the writer
+ * (scheduler_turn.c), and n_read_lanes read lanes, the last of which takes only requests that are not
+ * bulk, so a long job never blocks a small one. Between two stages of a request the lane gives it back and picks again, so that senders
  * (tokens, users, addresses) get equal shares of the lanes' time, by weight, and so do the clients
  * of one sender; of one client what came first. */
 #ifndef VXD_SERVER_SCHEDULE_SCHEDULE_H

@@ -65,7 +65,8 @@ static bool is_bulk_read(const struct vxd_request *request)
 static bool may_begin(const struct vxd_scheduler *scheduler,
                       const struct vxd_request *request)
 {
-    size_t n_bulk_lanes = scheduler->n_lanes > 2 ? scheduler->n_lanes - 2 : 1;
+    size_t n_small = VXD_WRITE_LANES + 1; /* lanes that take no bulk reads */
+    size_t n_bulk_lanes = scheduler->n_lanes > n_small ? scheduler->n_lanes - n_small : 1;
     size_t most = n_bulk_lanes > VXD_BEGUN_BULK ? n_bulk_lanes : VXD_BEGUN_BULK;
 
     return !is_bulk_read(request) || scheduler->n_running_bulk < most;
@@ -145,7 +146,8 @@ static struct vxd_request *find_next(const struct vxd_lane *lane, bool only_begu
         struct vxd_fair_turn turn;
 
         if (!vxd_lane_takes(lane, r) ||
-            (!r->submitted && (only_begun || !may_begin(scheduler, r)))) {
+            (!r->submitted && (only_begun || !may_begin(scheduler, r))) ||
+            !vxd_turn_allows(scheduler, r)) {
             continue;
         }
         if (r->ready_ns > 0) {
@@ -171,6 +173,10 @@ static struct vxd_request *find_next(const struct vxd_lane *lane, bool only_begu
  * stay free for what only they can run. */
 static void wake_lane(struct vxd_scheduler *scheduler, const struct vxd_request *request)
 {
+    if (request->lane == VXD_LANE_WRITE) {
+        vxd_turn_wake(scheduler);
+        return;
+    }
     for (size_t i = scheduler->n_lanes; i-- > 0;) {
         struct vxd_lane *lane = &scheduler->lanes[i];
 
@@ -599,8 +605,9 @@ static void unwatch(struct vxd_scheduler *scheduler, struct vxd_request *request
     vxd_timer_remove(scheduler->timer, request);
 }
 
-static const struct vxd_schedule_calls calls = {check_capacity, push,    push_next,
-                                                watch,          unwatch, cancel};
+static const struct vxd_schedule_calls calls = {
+    check_capacity,    push, push_next, watch, unwatch, cancel, vxd_turn_begin_apart,
+    vxd_turn_end_apart};
 
 const struct vxd_queue *vxd_scheduler_probe(const struct vxd_scheduler *scheduler)
 {
@@ -619,7 +626,7 @@ void vxd_scheduler_get_load(struct vxd_scheduler *scheduler,
 
 static size_t lane_count(const struct vxd_server *server)
 {
-    return (size_t)server->config.n_read_lanes + 1;
+    return (size_t)server->config.n_read_lanes + VXD_WRITE_LANES;
 }
 
 enum vxd_status vxd_scheduler_create(struct vxd_server *server,
@@ -641,15 +648,15 @@ enum vxd_status vxd_scheduler_create(struct vxd_server *server,
     if (n_lanes > VXD_MAX_LANES) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "engine.read_lanes",
                          "%u lanes, at most %d are supported",
-                         server->config.n_read_lanes, VXD_MAX_LANES - 1));
+                         server->config.n_read_lanes, VXD_MAX_LANES - VXD_WRITE_LANES));
     }
     VXD_TRY(vxd_timer_create(expire, scheduler, &scheduler->timer, err));
     for (size_t i = 0; i < n_lanes; i++) {
         struct vxd_lane *lane = &scheduler->lanes[i];
 
-        /* The write lane first, then the read lanes; the last takes no bulk. */
+        /* The write lanes first, then the read lanes; the last takes no bulk. */
         lane->scheduler = scheduler;
-        lane->kind = i == 0 ? VXD_LANE_WRITE : VXD_LANE_READ;
+        lane->kind = i < VXD_WRITE_LANES ? VXD_LANE_WRITE : VXD_LANE_READ;
         lane->takes_bulk = i + 1 < n_lanes;
         VXD_TRY(vxd_lane_start(lane, err));
         (void)pthread_mutex_lock(&scheduler->mutex);

@@ -32,9 +32,9 @@ static struct vxd_request *find_unanswered(struct vxd_request *leader)
 }
 
 /* Finds a request that waits for the disk and is not answered; NULL where there is none. */
-static struct vxd_request *find_committing(const struct vxd_lane *lane)
+static struct vxd_request *find_committing(const struct vxd_scheduler *scheduler)
 {
-    struct vxd_request *r = lane->committing;
+    struct vxd_request *r = scheduler->committing;
 
     while (r != NULL && atomic_load(&r->answered) != 0) {
         r = r->commit->next_handed_over;
@@ -51,8 +51,8 @@ static struct vxd_request *find_begun(struct vxd_scheduler *scheduler)
     (void)pthread_mutex_lock(&scheduler->mutex);
     for (size_t i = 0; i < scheduler->n_lanes && found == NULL; i++) {
         found = find_unanswered(scheduler->lanes[i].running);
-        found = found != NULL ? found : find_committing(&scheduler->lanes[i]);
     }
+    found = found != NULL ? found : find_committing(scheduler);
     for (struct vxd_request *r = scheduler->first; r != NULL && found == NULL;
          r = r->next) {
         found = find_unanswered(r);

@@ -11,7 +11,8 @@
 #include "server/schedule/timer.h"
 
 enum {
-    VXD_MAX_LANES = 17, /* 16 read lanes and the write lane */
+    VXD_WRITE_LANES = 4,
+    VXD_MAX_LANES = 16 + VXD_WRITE_LANES, /* read lanes and write lanes */
     VXD_FAIR_ADDRESSES = 1024,
     VXD_FAIR_SENDERS = VXD_MAX_ACCOUNTS + VXD_FAIR_ADDRESSES,
     VXD_FAIR_CLIENTS = 4096,
@@ -51,14 +52,9 @@ struct vxd_lane {
     /* Guarded by the scheduler's mutex. */
     pthread_cond_t wake;
     bool idle;                   /* it waits, and nobody has woken it yet */
+    bool is_apart;               /* its request works beside the writer, or */
+    bool is_returning;           /* waits to be the writer again */
     struct vxd_request *running; /* borrowed; for a drain that ran out of time */
-    size_t
-        n_committing; /* requests that were handed over (commit.h) and have not ended */
-    struct vxd_request *
-        committing; /* those of them that are not decided, linked by commit->next_handed_over */
-    struct vxd_request
-        *decided; /* those that are decided, linked by commit->next, in that order */
-    struct vxd_request *last_decided;
 };
 
 struct vxd_scheduler {
@@ -69,6 +65,15 @@ struct vxd_scheduler {
     uint64_t memory_bytes; /* the engine's device budget */
 
     pthread_mutex_t mutex; /* guards all below */
+    /* The write lane whose turn it is; NULL: none's. Registries are its alone (scheduler_turn.c). */
+    struct vxd_lane *writer;
+    size_t
+        n_committing; /* requests that were handed over (commit.h) and have not ended */
+    struct vxd_request *
+        committing; /* those of them that are not decided, linked by commit->next_handed_over */
+    struct vxd_request
+        *decided; /* those that are decided, linked by commit->next, in that order */
+    struct vxd_request *last_decided;
     struct vxd_request *first;
     struct vxd_request *last;
     size_t
@@ -81,6 +86,22 @@ struct vxd_scheduler {
     struct vxd_fair fair;
     struct vxd_fair_places places; /* scratch of vxd_fair_find_place */
 };
+
+/* scheduler_turn.c: which write lane writes. The mutex is held. */
+
+/* Makes a write lane the writer; false where another one is, or has a better right to be. */
+bool vxd_turn_take(struct vxd_lane *lane);
+/* The lane is no writer any more. Whoever waits to return becomes it. */
+void vxd_turn_give(struct vxd_lane *lane);
+/* Wakes a write lane where there is something for a writer and none is awake. */
+void vxd_turn_wake(struct vxd_scheduler *scheduler);
+/* Whether a writer may begin, or go on with, the request: nobody else has what it names for itself, and
+ * one lane stays free for other requests than long changes. */
+bool vxd_turn_allows(const struct vxd_scheduler *scheduler,
+                     const struct vxd_request *request);
+/* The mutex is not held: struct vxd_schedule_calls. */
+void vxd_turn_begin_apart(struct vxd_scheduler *scheduler, struct vxd_request *request);
+void vxd_turn_end_apart(struct vxd_scheduler *scheduler, struct vxd_request *request);
 
 /* scheduler_fair.c: turns and places. The mutex is held, but for the first one. */
 

@@ -88,6 +88,7 @@ set(integration_tests
   daemon/long_start
   daemon/memory
   daemon/overload
+  daemon/random_damage
   daemon/refusals
   daemon/soak
   daemon/why
@@ -114,6 +115,7 @@ set(integration_tests
   scene/scene_durable
   scene/scene_fusion
   scene/scene_histories
+  scene/scene_lanes
   scene/scene_limits
   scene/scene_stop
   scene/scene_tools
@@ -200,7 +202,7 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_grids integration_scene_upkeep
              integration_python_versions integration_map_durable
              integration_net_clients integration_backends integration_volumes integration_volume_pictures
-             integration_volume_durable integration_volume_refine integration_volume_tools
+             integration_random_damage integration_volume_durable integration_volume_refine integration_volume_tools
              integration_volume_track integration_volume_scans integration_posegraphs
              integration_relocalize integration_shared integration_fields
              integration_pictures integration_watch integration_mesh integration_foxglove

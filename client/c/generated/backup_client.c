@@ -28,6 +28,8 @@ static enum vxd_status read_backup_info(struct vxd_reply *reply,
     out->n_database_bytes = in->n_database_bytes;
     out->n_snapshot_bytes = in->n_snapshot_bytes;
     out->n_snapshots = in->n_snapshots;
+    out->n_file_bytes = in->n_file_bytes;
+    out->n_files = in->n_files;
     return VXD_OK;
 }
 

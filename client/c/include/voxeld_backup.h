@@ -23,6 +23,9 @@ struct voxeld_backup_info {
      * of other backups take their bytes once */
     uint64_t n_snapshot_bytes;
     uint64_t n_snapshots;
+    /* Of the files of saved maps, which may be links, too */
+    uint64_t n_file_bytes;
+    uint64_t n_files;
 };
 
 struct voxeld_backup_list_request {

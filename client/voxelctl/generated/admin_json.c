@@ -156,6 +156,8 @@ void ctl_admin_backups_json(const struct voxeld_backups *r)
         ctl_json_member_count(stdout, false, "n_snapshot_bytes",
                               r->backups[i].n_snapshot_bytes);
         ctl_json_member_count(stdout, false, "n_snapshots", r->backups[i].n_snapshots);
+        ctl_json_member_count(stdout, false, "n_file_bytes", r->backups[i].n_file_bytes);
+        ctl_json_member_count(stdout, false, "n_files", r->backups[i].n_files);
         (void)fputc('}', stdout);
     }
     (void)fputc(']', stdout);

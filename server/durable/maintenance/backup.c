@@ -483,17 +483,33 @@ static uint64_t size_of(const struct vxd_file_ops *ops, const char *path, bool *
     return n_bytes > 0 ? (uint64_t)n_bytes : 0;
 }
 
+/* Adds the size of a file of the backup that is looked at, and 1. */
+static void count_file(const struct listing *listing, const char *folder,
+                       const char *name, uint64_t *n_bytes, size_t *n)
+{
+    char path[VXD_DURABLE_PATH_BYTES + 512];
+    bool is_there;
+
+    (void)snprintf(path, sizeof path, "%s/%s/%s/%s", listing->folder,
+                   listing->entries[listing->n].name, folder, name);
+    *n_bytes += size_of(listing->ops, path, &is_there);
+    *n += is_there ? 1 : 0;
+}
+
 static void count_snapshot(void *arg, const char *name)
 {
     const struct listing *listing = arg;
     struct vxd_backup_entry *entry = &listing->entries[listing->n];
-    char path[VXD_DURABLE_PATH_BYTES + 512];
-    bool is_there;
 
-    (void)snprintf(path, sizeof path, "%s/%s/snapshots/%s", listing->folder, entry->name,
-                   name);
-    entry->n_snapshot_bytes += size_of(listing->ops, path, &is_there);
-    entry->n_snapshots += is_there ? 1 : 0;
+    count_file(listing, "snapshots", name, &entry->n_snapshot_bytes, &entry->n_snapshots);
+}
+
+static void count_saved(void *arg, const char *name)
+{
+    const struct listing *listing = arg;
+    struct vxd_backup_entry *entry = &listing->entries[listing->n];
+
+    count_file(listing, "maps", name, &entry->n_file_bytes, &entry->n_files);
 }
 
 static void list_entry(void *arg, const char *name)
@@ -515,6 +531,8 @@ static void list_entry(void *arg, const char *name)
     }
     (void)snprintf(path, sizeof path, "%s/%s/snapshots", listing->folder, name);
     (void)listing->ops->list(listing->ops->user, path, count_snapshot, listing);
+    (void)snprintf(path, sizeof path, "%s/%s/maps", listing->folder, name);
+    (void)listing->ops->list(listing->ops->user, path, count_saved, listing);
     listing->n++;
 }
 

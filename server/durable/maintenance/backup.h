@@ -34,6 +34,8 @@ struct vxd_backup_entry {
     uint64_t n_database_bytes;
     uint64_t n_snapshot_bytes;
     size_t n_snapshots;
+    uint64_t n_file_bytes; /* of saved maps */
+    size_t n_files;
 };
 
 /* Lists the backups in a folder, by name, and how much is in each: what is whole, not what a backup

@@ -26,6 +26,13 @@ enum vxd_status vxd_map_file_write(const char *directory, const char *name,
 bool vxd_map_file_size(const struct vxd_map_spec *spec, uint64_t n_entries,
                        uint64_t *n_bytes);
 
+/* Checks that the principal may save NAME.vxm as one more file, by max_files of its token: it counts the
+ * saved files whose names the token may use. map_quota.c.
+ * errors  RESOURCE_EXHAUSTED  says how many there are, the limit and its key */
+enum vxd_status vxd_map_file_check_count(const char *directory, const char *name,
+                                         const struct vxd_principal *principal,
+                                         struct vxd_err *err);
+
 /* Checks that a file of so many bytes may take the place of NAME.vxm, beside the others there.
  * map_quota.c.
  * errors  RESOURCE_EXHAUSTED  they would be above max_bytes (0 = any number): the message has its

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How much the files of saved maps may take. */
+/* How many files of saved maps there may be, and how much they may take. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <string.h>
@@ -28,6 +28,52 @@ static uint64_t sum_others(const char *folder, const char *name, size_t *n_files
         (void)closedir(entries);
     }
     return n_bytes;
+}
+
+/* Whether a folder's entry is the file of a saved map that a token may use and that is not `name`. */
+static bool is_other_of(const char *entry, const char *name,
+                        const struct vxd_rules *rules)
+{
+    char base[VXD_NAME_BYTES];
+    const char *end = strrchr(entry, '.');
+    size_t n = end != NULL && strcmp(end, ".vxm") == 0 ? (size_t)(end - entry) : 0;
+
+    if (n == 0 || n >= sizeof base) {
+        return false;
+    }
+    memcpy(base, entry, n);
+    base[n] = '\0';
+    return strcmp(base, name) != 0 && vxd_rules_allow_name(rules, VXD_NOUN_FILE, base);
+}
+
+enum vxd_status vxd_map_file_check_count(const char *directory, const char *name,
+                                         const struct vxd_principal *principal,
+                                         struct vxd_err *err)
+{
+    uint32_t limit = vxd_rules_quota(principal->rules)->max_held[VXD_NOUN_FILE];
+    char folder[VXD_PATH_BYTES + 8];
+    const struct dirent *entry;
+    size_t n = 0;
+    DIR *entries;
+
+    if (limit == 0) {
+        return VXD_OK;
+    }
+    (void)snprintf(folder, sizeof folder, "%s/maps", directory);
+    entries = opendir(folder);
+    while (entries != NULL && (entry = readdir(entries)) != NULL) {
+        n += is_other_of(entry->d_name, name, principal->rules) ? 1 : 0;
+    }
+    if (entries != NULL) {
+        (void)closedir(entries);
+    }
+    if (n < limit) {
+        return VXD_OK;
+    }
+    vxd_account_refuse(principal->account, VXD_REFUSED_HELD);
+    return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "file",
+                    "%s has %zu files, max_files of it is %u (tokens file)",
+                    principal->name, n, limit);
 }
 
 enum vxd_status vxd_map_file_check_quota(const char *directory, const char *name,

@@ -226,6 +226,7 @@ static void destroy(struct vxd_named *named, struct vxd_queue *queue)
     unlink_from(&names->unnamed, named);
     names->calls->clear(named, queue);
     atomic_fetch_sub(&names->n_bytes, named->n_bytes);
+    vxd_auth_note_bytes(names->auth, named->terms.owner, named->n_bytes, 0);
     free(named);
 }
 

@@ -182,6 +182,13 @@ enum vxd_status vxd_names_check_copy(const struct vxd_names *names,
                                      const struct vxd_named_terms *terms,
                                      uint64_t n_bytes, struct vxd_err *err);
 
+/* Whether a thing may come to take n_more bytes, as far as max_bytes of its owner's token goes.
+ *
+ * in      what  is to take them, for the error
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_named_check_bytes(const struct vxd_named *named, uint64_t n_more,
+                                      const char *what, struct vxd_err *err);
+
 /* Accounts for the thing's memory after it may have grown. */
 void vxd_named_account(struct vxd_named *named);
 

@@ -16,37 +16,27 @@ static uint64_t bytes_of_owner(const struct vxd_named *list, const char *owner)
 }
 
 /* What the limits leave a thing, including what it has already: the least of them, and which it is. */
-struct limit {
-    uint64_t left;
-    uint64_t bytes;
-    const char *key;
-};
-
-static struct limit find_limit(const struct vxd_names *names,
-                               const struct vxd_named_terms *terms,
-                               const struct vxd_named *named)
+static struct vxd_owner_bytes find_limit(const struct vxd_names *names,
+                                         const struct vxd_named_terms *terms,
+                                         const struct vxd_named *named)
 {
     uint64_t own = named != NULL ? named->n_bytes : 0;
     uint64_t others = atomic_load(&names->n_bytes) - own;
-    struct limit all = {.left =
-                            names->limit_bytes > others ? names->limit_bytes - others : 0,
-                        .bytes = names->limit_bytes,
-                        .key = names->calls->bytes_key};
-    struct limit owners = {.bytes = names->token_limit_bytes,
-                           .key = names->calls->token_bytes_key};
+    struct vxd_owner_bytes all = {
+        .left = names->limit_bytes > others ? names->limit_bytes - others : 0,
+        .limit = names->limit_bytes,
+        .key = names->calls->bytes_key};
+    struct vxd_owner_bytes owners;
     uint64_t theirs;
 
-    if (owners.key == NULL) {
+    if (names->calls->token_bytes_key == NULL) {
         return all;
     }
     theirs = bytes_of_owner(names->first, terms->owner) +
              bytes_of_owner(names->unnamed, terms->owner) - own;
-    owners.bytes =
-        vxd_auth_max_bytes(names->auth, terms->owner, names->token_limit_bytes);
-    if (owners.bytes < names->token_limit_bytes) {
-        owners.key = "max_bytes in the tokens file";
-    }
-    owners.left = owners.bytes > theirs ? owners.bytes - theirs : 0;
+    owners =
+        vxd_auth_allow_bytes(names->auth, terms->owner, own, theirs,
+                             names->token_limit_bytes, names->calls->token_bytes_key);
     return owners.left < all.left ? owners : all;
 }
 
@@ -69,7 +59,7 @@ size_t vxd_names_allowance(const struct vxd_names *names,
 void vxd_names_explain(const struct vxd_names *names, const struct vxd_named_terms *terms,
                        const struct vxd_named *named, struct vxd_err *err)
 {
-    struct limit limit = find_limit(names, terms, named);
+    struct vxd_owner_bytes limit = find_limit(names, terms, named);
     char what[96];
 
     if (err == NULL || err->code != VXD_RESOURCE_EXHAUSTED ||
@@ -81,21 +71,28 @@ void vxd_names_explain(const struct vxd_names *names, const struct vxd_named_ter
                    err->message);
     (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                    "%s; %s of %" PRIu64 " leaves it %" PRIu64, what, limit.key,
-                   limit.bytes, limit.left);
+                   limit.limit, limit.left);
 }
 
 enum vxd_status vxd_names_check_copy(const struct vxd_names *names,
                                      const struct vxd_named_terms *terms,
                                      uint64_t n_bytes, struct vxd_err *err)
 {
-    struct limit limit = find_limit(names, terms, NULL);
+    struct vxd_owner_bytes limit = find_limit(names, terms, NULL);
 
     return n_bytes <= limit.left
                ? VXD_OK
                : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                           "the copy takes %" PRIu64 " bytes; %s of %" PRIu64
                           " leaves it %" PRIu64,
-                          n_bytes, limit.key, limit.bytes, limit.left);
+                          n_bytes, limit.key, limit.limit, limit.left);
+}
+
+enum vxd_status vxd_named_check_bytes(const struct vxd_named *named, uint64_t n_more,
+                                      const char *what, struct vxd_err *err)
+{
+    return vxd_auth_check_bytes(named->names->auth, named->terms.owner, named->n_bytes,
+                                named->n_bytes + n_more, what, err);
 }
 
 void vxd_named_account(struct vxd_named *named)
@@ -105,6 +102,7 @@ void vxd_named_account(struct vxd_named *named)
 
     atomic_fetch_add(&names->n_bytes, n_bytes);
     atomic_fetch_sub(&names->n_bytes, named->n_bytes);
+    vxd_auth_note_bytes(names->auth, named->terms.owner, named->n_bytes, n_bytes);
     (void)pthread_mutex_lock(&names->mutex);
     named->n_bytes = n_bytes;
     (void)pthread_mutex_unlock(&names->mutex);

@@ -106,6 +106,7 @@ static void destroy(struct vxd_network *network)
     lock(networks);
     networks->n_bytes -= network->n_bytes;
     unlock(networks);
+    vxd_auth_note_bytes(networks->server->auth, network->owner, network->n_bytes, 0);
     vxd_model_destroy(network->model);
     free(network);
 }
@@ -221,6 +222,28 @@ bool vxd_networks_publish(struct vxd_networks *networks, struct vxd_network *net
     return old != NULL;
 }
 
+/* Whether the owner may have this network, beside its networks of other names. */
+static enum vxd_status check_owner(const struct vxd_network *network, struct vxd_err *err)
+{
+    struct vxd_networks *networks = network->networks;
+    const char *name = vxd_model_name(network->model);
+    size_t n = 0;
+    enum vxd_status status;
+
+    lock(networks);
+    for (const struct vxd_network *other = networks->first; other != NULL;
+         other = other->next) {
+        n += strcmp(other->owner, network->owner) == 0 && !is_named(other, name) ? 1 : 0;
+    }
+    unlock(networks);
+    VXD_TRY(vxd_auth_check_held(networks->server->auth, network->owner, VXD_NOUN_NETWORK,
+                                n, err));
+    status = vxd_auth_check_bytes(networks->server->auth, network->owner, 0,
+                                  network->info.weight_bytes, "the network", err);
+out:
+    return status;
+}
+
 /* Reserves the weights' bytes of the limit. */
 static enum vxd_status account(struct vxd_network *network, struct vxd_err *err)
 {
@@ -239,6 +262,7 @@ static enum vxd_status account(struct vxd_network *network, struct vxd_err *err)
     }
     unlock(networks);
     if (network->n_bytes == n_bytes) {
+        vxd_auth_note_bytes(networks->server->auth, network->owner, 0, n_bytes);
         return VXD_OK;
     }
     if (n_networks >= VXD_NETWORKS_MAX) {
@@ -263,6 +287,7 @@ static enum vxd_status build(struct vxd_network *network, struct vxd_queue *queu
     VXD_TRY(vxd_net_create(queue, vxd_model_builder(network->model), &options,
                            &network->net, err));
     vxd_net_get_info(network->net, &network->info);
+    VXD_TRY(check_owner(network, err));
     VXD_TRY(account(network, err));
     VXD_TRY(vxd_network_warm_up(network, queue, err));
     if (vxd_context_backend(network->networks->server->context) != VXD_BACKEND_CUDA) {
@@ -274,8 +299,9 @@ out:
 }
 
 enum vxd_status vxd_networks_load(struct vxd_networks *networks, struct vxd_queue *queue,
-                                  const char *name, int precision, bool *existed,
-                                  struct vxd_network **out, struct vxd_err *err)
+                                  const char *name, int precision, const char *owner,
+                                  bool *existed, struct vxd_network **out,
+                                  struct vxd_err *err)
 {
     const char *directory = networks->server->config.networks_dir;
     struct vxd_network *network = NULL;
@@ -293,6 +319,7 @@ enum vxd_status vxd_networks_load(struct vxd_networks *networks, struct vxd_queu
     }
     network->networks = networks;
     network->references = 1;
+    (void)snprintf(network->owner, sizeof network->owner, "%s", owner);
     VXD_TRY(vxd_model_read(directory, name, &network->model, err));
     network->wished_precision = precision;
     network->precision = vxd_model_choose_precision(
@@ -361,7 +388,8 @@ static enum vxd_status load_configured(struct vxd_networks *networks,
     enum vxd_status status;
 
     VXD_TRY(split_configured(text, name, &precision, err));
-    VXD_TRY(vxd_networks_load(networks, queue, name, precision, &existed, &network, err));
+    VXD_TRY(
+        vxd_networks_load(networks, queue, name, precision, "", &existed, &network, err));
     (void)vxd_networks_publish(networks, network);
     vxd_log(VXD_LOG_INFO, "network loaded", "network", name, "digest",
             vxd_model_digest(network->model));

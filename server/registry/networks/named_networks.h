@@ -38,6 +38,7 @@ struct vxd_network {
     enum vxd_net_precision precision;
     int wished_precision; /* what it was loaded with: as vxd_model_choose_precision takes it */
     int64_t loaded_unix_ns;
+    char owner[VXD_NAME_BYTES]; /* whose call loaded it; "": the configuration */
     /* These belong to the list of networks. */
     struct vxd_networks *networks;
     size_t n_bytes; /* as accounted */
@@ -60,13 +61,16 @@ void vxd_networks_destroy(struct vxd_networks *networks);
  * precision, that one is returned, and *existed is true. Blocking, with the queue, as
  * long as files and device take.
  * in      precision  as vxd_model_choose_precision takes it
+ *         owner      whose quota counts it; "": nobody's
  * errors  FAILED_PRECONDITION  the server has no networks_dir
  *         NOT_FOUND            no such files; err.field "name"
  *         INVALID_ARGUMENT     a fault in them: the message says which and where
- *         RESOURCE_EXHAUSTED   over limits.network_bytes or the engine's budget, too many */
+ *         RESOURCE_EXHAUSTED   over limits.network_bytes, the owner's quota or the engine's
+ *                              budget, too many */
 enum vxd_status vxd_networks_load(struct vxd_networks *networks, struct vxd_queue *queue,
-                                  const char *name, int precision, bool *existed,
-                                  struct vxd_network **out, struct vxd_err *err);
+                                  const char *name, int precision, const char *owner,
+                                  bool *existed, struct vxd_network **out,
+                                  struct vxd_err *err);
 
 /* Gives the network its name and takes a reference. Returns whether the name had another
  * network, which its holders keep. It cannot fail. */

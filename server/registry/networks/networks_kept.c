@@ -14,7 +14,7 @@
 #define FIRST_LINE "voxeld-networks/1\n"
 
 enum {
-    LINE_BYTES = VXD_MODEL_NAME_BYTES + 8,
+    LINE_BYTES = VXD_MODEL_NAME_BYTES + 8 + VXD_NAME_BYTES,
     LIST_BYTES = sizeof FIRST_LINE + (size_t)VXD_NETWORKS_MAX * LINE_BYTES
 };
 
@@ -52,9 +52,10 @@ static size_t describe(struct vxd_networks *networks, char text[LIST_BYTES])
     size_t at = (size_t)snprintf(text, LIST_BYTES, "%s", FIRST_LINE);
 
     for (size_t i = 0; i < n; i++) {
-        at += (size_t)snprintf(text + at, LIST_BYTES - at, "%s %s\n",
+        at += (size_t)snprintf(text + at, LIST_BYTES - at, "%s %s%s%s\n",
                                vxd_model_name(held[i]->model),
-                               precision_name(held[i]->wished_precision));
+                               precision_name(held[i]->wished_precision),
+                               held[i]->owner[0] != '\0' ? " " : "", held[i]->owner);
         vxd_network_drop(held[i]);
     }
     return at;
@@ -136,43 +137,63 @@ static enum vxd_status read_file(const struct vxd_data_dir *dir, char text[LIST_
     return VXD_OK;
 }
 
-/* Takes one line: "minkunet42 auto". False where it is none. */
-static bool read_line(const char *line, size_t n, char name[VXD_MODEL_NAME_BYTES],
-                      int *precision)
-{
-    const char *space = memchr(line, ' ', n);
-    size_t n_name = space != NULL ? (size_t)(space - line) : 0;
+/* A line of the list. */
+struct kept {
+    char name[VXD_MODEL_NAME_BYTES];
+    char owner[VXD_NAME_BYTES]; /* "" = none */
+    int precision;
+};
 
-    if (n_name == 0 || n_name >= VXD_MODEL_NAME_BYTES) {
+/* Takes the next word of a line, up to a space; false where it is empty or too long. */
+static bool take_word(const char **at, const char *end, char *out, size_t n_out)
+{
+    const char *space = *at < end ? memchr(*at, ' ', (size_t)(end - *at)) : NULL;
+    size_t n = (size_t)((space != NULL ? space : end) - *at);
+
+    if (n == 0 || n >= n_out) {
         return false;
     }
-    memcpy(name, line, n_name);
-    name[n_name] = '\0';
-    for (size_t i = 0; i < N_PRECISIONS; i++) {
-        size_t n_word = strlen(precisions[i].name);
+    memcpy(out, *at, n);
+    out[n] = '\0';
+    *at += n + (space != NULL ? 1 : 0);
+    return true;
+}
 
-        if (n - n_name - 1 == n_word &&
-            memcmp(space + 1, precisions[i].name, n_word) == 0) {
-            *precision = precisions[i].precision;
-            return true;
+/* Takes one line: "minkunet42 auto planner", the owner being left out where there is none. False
+ * where it is none. */
+static bool read_line(const char *line, size_t n, struct kept *out)
+{
+    const char *end = line + n;
+    char word[VXD_NAME_BYTES];
+
+    out->owner[0] = '\0';
+    if (!take_word(&line, end, out->name, sizeof out->name) ||
+        !take_word(&line, end, word, sizeof word) ||
+        (line < end && !take_word(&line, end, out->owner, sizeof out->owner))) {
+        return false;
+    }
+    for (size_t i = 0; i < N_PRECISIONS; i++) {
+        if (strcmp(word, precisions[i].name) == 0) {
+            out->precision = precisions[i].precision;
+            return line == end;
         }
     }
     return false;
 }
 
 static enum vxd_status load_one(struct vxd_networks *networks, struct vxd_queue *queue,
-                                const char *name, int precision, struct vxd_err *err)
+                                const struct kept *kept, struct vxd_err *err)
 {
-    struct vxd_network *network = vxd_networks_find(networks, name);
+    struct vxd_network *network = vxd_networks_find(networks, kept->name);
     bool existed;
     enum vxd_status status = VXD_OK;
 
     if (network == NULL) { /* else the configuration has it */
-        status =
-            vxd_networks_load(networks, queue, name, precision, &existed, &network, err);
+        status = vxd_networks_load(networks, queue, kept->name, kept->precision,
+                                   kept->owner, &existed, &network, err);
         if (status == VXD_OK) {
             (void)vxd_networks_publish(networks, network);
-            vxd_log(VXD_LOG_INFO, "network loaded again", "network", name, "digest",
+            vxd_log(VXD_LOG_INFO, "network loaded again", "network", kept->name, "digest",
                     vxd_model_digest(network->model));
         }
     }
@@ -198,12 +219,11 @@ enum vxd_status vxd_networks_read_list(struct vxd_networks *networks,
     VXD_TRY(vxd_queue_create(server->context, &queue, err));
     while (*line != '\0') {
         size_t n = strcspn(line, "\n");
-        char name[VXD_MODEL_NAME_BYTES];
         struct vxd_err why = {.message = "the line is damaged"};
-        int precision = 0;
+        struct kept kept;
 
-        if (!read_line(line, n, name, &precision) ||
-            load_one(networks, queue, name, precision, &why) != VXD_OK) {
+        if (!read_line(line, n, &kept) ||
+            load_one(networks, queue, &kept, &why) != VXD_OK) {
             char shown[LINE_BYTES];
 
             (void)snprintf(shown, sizeof shown, "%.*s", (int)n, line);

@@ -33,19 +33,32 @@ static void log_event(enum vxd_registry_event event, const char *name, const cha
     }
 }
 
-static const struct vxd_noun_calls calls = {.one = "odometry",
-                                            .many = "odometries",
-                                            .max = VXD_ODOMETRIES_MAX,
-                                            .n_bytes = sizeof(struct vxd_named_odometry),
-                                            .uses_device = true,
-                                            .log = log_event,
-                                            .count_bytes = count_bytes,
-                                            .clear = clear};
+/* Those beside scenes and volumes do not count as odometries that a token has, but for their
+ * bytes. */
+static const struct vxd_noun_calls calls[2] = {
+    {.one = "odometry",
+     .many = "odometries",
+     .max = VXD_ODOMETRIES_MAX,
+     .n_bytes = sizeof(struct vxd_named_odometry),
+     .uses_device = true,
+     .log = log_event,
+     .count_bytes = count_bytes,
+     .clear = clear},
+    {.one = "odometry",
+     .many = "odometries",
+     .max = VXD_ODOMETRIES_MAX,
+     .n_bytes = sizeof(struct vxd_named_odometry),
+     .uses_device = true,
+     .has_quota = true,
+     .quota = VXD_NOUN_ODOMETRY,
+     .log = log_event,
+     .count_bytes = count_bytes,
+     .clear = clear},
+};
 
 enum vxd_status vxd_odometries_create(struct vxd_server *server,
                                       struct vxd_odometries **out, struct vxd_err *err)
 {
-    const struct vxd_names_options options = {.calls = &calls};
     struct vxd_odometries *odometries = calloc(1, sizeof *odometries);
     enum vxd_status status = VXD_OK;
 
@@ -53,6 +66,9 @@ enum vxd_status vxd_odometries_create(struct vxd_server *server,
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for odometries");
     }
     for (int i = 0; i < VXD_ODOMETRY_N_OWNERS && status == VXD_OK; i++) {
+        const struct vxd_names_options options = {
+            .calls = &calls[i == VXD_ODOMETRY_NAMED ? 1 : 0]};
+
         status = vxd_names_create(server, &options, &odometries->tables[i], err);
     }
     if (status != VXD_OK) {
@@ -123,16 +139,18 @@ out:
     return status;
 }
 
-enum vxd_status
-vxd_odometries_beside(struct vxd_odometries *odometries, struct vxd_queue *queue,
-                      enum vxd_odometry_owner kind, const char *name, uint64_t generation,
-                      struct vxd_named_odometry **out, struct vxd_err *err)
+enum vxd_status vxd_odometries_beside(struct vxd_odometries *odometries,
+                                      struct vxd_queue *queue,
+                                      enum vxd_odometry_owner kind, const char *name,
+                                      uint64_t generation, const char *owner,
+                                      struct vxd_named_odometry **out,
+                                      struct vxd_err *err)
 {
     const struct vxd_odometry_terms terms = {
         .kind = kind,
         .of_generation = generation,
         .name = name,
-        .owner = "",
+        .owner = owner,
         .ttl_ns = BESIDE_TTL_NS,
         .options = {.max_bytes = VXD_ODOMETRY_BYTES}};
     struct vxd_named *named = vxd_names_peek(odometries->tables[kind], name);

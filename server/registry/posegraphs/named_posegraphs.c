@@ -37,6 +37,8 @@ static const struct vxd_noun_calls calls = {.one = "pose graph",
                                             .many = "pose graphs",
                                             .max = VXD_POSEGRAPHS_MAX,
                                             .n_bytes = sizeof(struct vxd_named_posegraph),
+                                            .has_quota = true,
+                                            .quota = VXD_NOUN_POSEGRAPH,
                                             .bytes_key = "limits.posegraph_bytes",
                                             .log = vxd_posegraphs_log,
                                             .count_bytes = count_bytes,
@@ -103,7 +105,7 @@ enum vxd_status vxd_posegraph_check_bytes(const struct vxd_named_posegraph *grap
                         "%" PRIu64 " bytes, and %zu are to come",
                         usage.limit_bytes, usage.n_bytes, n_more);
     }
-    return VXD_OK;
+    return vxd_named_check_bytes(&graph->named, n_more, "the pose graph", err);
 }
 
 /* --- optimizations that run -------------------------------------------------------------------- */

@@ -430,6 +430,19 @@ bool vxd_scenes_get_version(struct vxd_scenes *scenes, const char *name,
     return is_there;
 }
 
+bool vxd_scenes_is_held(struct vxd_scenes *scenes, const char *name)
+{
+    const struct vxd_scene *found;
+    bool is_held;
+
+    vxd_scenes_lock(scenes);
+    found = *find_link(scenes, name);
+    is_held =
+        found != NULL && strcmp(found->terms.name, name) == 0 && found->family->is_held;
+    vxd_scenes_unlock(scenes);
+    return is_held;
+}
+
 size_t vxd_scenes_list(struct vxd_scenes *scenes, struct vxd_scene **out, size_t n_most)
 {
     size_t n = 0;

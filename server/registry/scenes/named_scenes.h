@@ -256,6 +256,15 @@ void vxd_scenes_remove(struct vxd_scenes *scenes, struct vxd_queue *queue,
  * fine. */
 void vxd_scene_drop(struct vxd_scene *scene, struct vxd_queue *queue);
 
+/* A change has the scene's family for itself from here on: no other request on the write lane that names
+ * a scene of the family begins, and the family is not collected. So the change may leave the write
+ * lane's other work to others while the engine works (vxd_request_begin_apart). On the write lane. */
+void vxd_scene_hold_family(struct vxd_scene *scene);
+void vxd_scene_let_family_go(struct vxd_scene *scene);
+/* Any thread: whether a change has any family, or that of the scene of this name, for itself. */
+bool vxd_scenes_hold_any(const struct vxd_scenes *scenes);
+bool vxd_scenes_is_held(struct vxd_scenes *scenes, const char *name);
+
 /* --- versions (scene_history.c) --------------------------------------------------------- */
 
 /* Pins a version until vxd_scene_unpin.

@@ -35,9 +35,7 @@ static uint64_t count_layers(const struct vxd_scene_family *family)
 /* The bytes that the limits allow a store or a layer, including those it has already. */
 struct allowed_bytes {
     uint64_t of_all;
-    uint64_t of_owner;
-    uint64_t owner_limit; /* which that is a part of, and its key */
-    const char *owner_key;
+    struct vxd_owner_bytes of_owner;
 };
 
 static struct allowed_bytes find_allowed_bytes(const struct vxd_scene_family *family,
@@ -46,8 +44,6 @@ static struct allowed_bytes find_allowed_bytes(const struct vxd_scene_family *fa
     const struct vxd_scenes *scenes = family->scenes;
     uint64_t others = atomic_load(&scenes->n_bytes) - own;
     uint64_t owners = 0;
-    uint64_t limit =
-        vxd_auth_max_bytes(scenes->auth, family->owner, scenes->token_limit_bytes);
 
     vxd_scenes_lock(scenes);
     for (const struct vxd_scene_family *f = scenes->families; f != NULL; f = f->next) {
@@ -60,10 +56,9 @@ static struct allowed_bytes find_allowed_bytes(const struct vxd_scene_family *fa
     owners -= own < owners ? own : owners;
     return (struct allowed_bytes){
         .of_all = scenes->limit_bytes > others ? scenes->limit_bytes - others : 0,
-        .of_owner = limit > owners ? limit - owners : 0,
-        .owner_limit = limit,
-        .owner_key = limit < scenes->token_limit_bytes ? "max_bytes in the tokens file"
-                                                       : "limits.scene_bytes_per_token"};
+        .of_owner = vxd_auth_allow_bytes(scenes->auth, family->owner, own, owners,
+                                         scenes->token_limit_bytes,
+                                         "limits.scene_bytes_per_token")};
 }
 
 /* `beside` are the bytes of the family that its max_bytes counts beside these. */
@@ -72,8 +67,8 @@ static uint64_t allowance(const struct vxd_scene_family *family, uint64_t own,
 {
     struct allowed_bytes allowed_bytes = find_allowed_bytes(family, own);
     uint64_t most = family->max_bytes > beside ? family->max_bytes - beside : 1;
-    uint64_t allowed = allowed_bytes.of_owner < allowed_bytes.of_all
-                           ? allowed_bytes.of_owner
+    uint64_t allowed = allowed_bytes.of_owner.left < allowed_bytes.of_all
+                           ? allowed_bytes.of_owner.left
                            : allowed_bytes.of_all;
 
     if (atomic_load(&family->scenes->is_recovering)) {
@@ -114,8 +109,8 @@ static void explain(const struct vxd_scene_family *family, uint64_t own,
                     struct vxd_err *err)
 {
     struct allowed_bytes allowed_bytes = find_allowed_bytes(family, own);
-    bool is_owners = allowed_bytes.of_owner < allowed_bytes.of_all;
-    uint64_t left = is_owners ? allowed_bytes.of_owner : allowed_bytes.of_all;
+    bool is_owners = allowed_bytes.of_owner.left < allowed_bytes.of_all;
+    uint64_t left = is_owners ? allowed_bytes.of_owner.left : allowed_bytes.of_all;
     char what[160];
 
     if (err == NULL || err->code != VXD_RESOURCE_EXHAUSTED) {
@@ -135,8 +130,8 @@ static void explain(const struct vxd_scene_family *family, uint64_t own,
     } else {
         (void)vxd_fail(
             err, VXD_RESOURCE_EXHAUSTED, NULL, "%s: %s of %" PRIu64 " leaves it %" PRIu64,
-            what, is_owners ? allowed_bytes.owner_key : "limits.scene_bytes",
-            is_owners ? allowed_bytes.owner_limit : family->scenes->limit_bytes, left);
+            what, is_owners ? allowed_bytes.of_owner.key : "limits.scene_bytes",
+            is_owners ? allowed_bytes.of_owner.limit : family->scenes->limit_bytes, left);
     }
 }
 
@@ -152,6 +147,7 @@ static void account(struct vxd_scenes *scenes, struct vxd_scene_store *store)
     vxd_svdag_get_usage(store->svdag, &usage);
     atomic_fetch_add(&scenes->n_bytes, usage.n_bytes);
     atomic_fetch_sub(&scenes->n_bytes, store->n_bytes);
+    vxd_auth_note_bytes(scenes->auth, store->owner, store->n_bytes, usage.n_bytes);
     store->n_bytes = usage.n_bytes;
 }
 
@@ -213,6 +209,7 @@ static enum vxd_status new_store(struct vxd_scene_family *family, struct vxd_que
         return status;
     }
     store->references = 1;
+    (void)snprintf(store->owner, sizeof store->owner, "%s", family->owner);
     account(family->scenes, store);
     *out = store;
     return VXD_OK;
@@ -232,6 +229,7 @@ void vxd_scene_store_drop(struct vxd_scenes *scenes, struct vxd_scene_store *sto
     if (is_last) {
         vxd_svdag_destroy(queue, store->svdag);
         atomic_fetch_sub(&scenes->n_bytes, store->n_bytes);
+        vxd_auth_note_bytes(scenes->auth, store->owner, store->n_bytes, 0);
         free(store);
     }
 }
@@ -333,6 +331,29 @@ void vxd_scene_family_leave(struct vxd_scene *scene, struct vxd_queue *queue)
     *at = scene->next_in_family;
     vxd_scenes_unlock(family->scenes);
     drop_family(family, queue);
+}
+
+/* --- changes that have a family for themselves -------------------------------------------- */
+
+void vxd_scene_hold_family(struct vxd_scene *scene)
+{
+    vxd_scenes_lock(scene->scenes);
+    scene->family->is_held = true;
+    vxd_scenes_unlock(scene->scenes);
+    atomic_fetch_add(&scene->scenes->n_held, 1);
+}
+
+void vxd_scene_let_family_go(struct vxd_scene *scene)
+{
+    vxd_scenes_lock(scene->scenes);
+    scene->family->is_held = false;
+    vxd_scenes_unlock(scene->scenes);
+    atomic_fetch_sub(&scene->scenes->n_held, 1);
+}
+
+bool vxd_scenes_hold_any(const struct vxd_scenes *scenes)
+{
+    return atomic_load(&scenes->n_held) > 0;
 }
 
 /* --- collection ------------------------------------------------------------------------- */
@@ -487,21 +508,36 @@ enum vxd_status vxd_scene_collect(struct vxd_scene *scene, struct vxd_queue *que
     return status;
 }
 
-bool vxd_scenes_are_due(struct vxd_scenes *scenes)
+/* Finds a family that is to be collected and that no change has for itself. The mutex is held. */
+static struct vxd_scene_family *find_due(const struct vxd_scenes *scenes)
 {
-    return atomic_load(&scenes->n_due) > 0 && !atomic_load(&scenes->is_recovering);
+    struct vxd_scene_family *family = scenes->families;
+
+    while (family != NULL && (family->is_held || !family->is_due)) {
+        family = family->next;
+    }
+    return family;
 }
 
-/* Finds a family that is to be collected and holds it; NULL where there is none. */
+bool vxd_scenes_are_due(struct vxd_scenes *scenes)
+{
+    bool are_due = false;
+
+    if (atomic_load(&scenes->n_due) > 0 && !atomic_load(&scenes->is_recovering)) {
+        vxd_scenes_lock(scenes);
+        are_due = find_due(scenes) != NULL;
+        vxd_scenes_unlock(scenes);
+    }
+    return are_due;
+}
+
+/* The same, and holds it; NULL where there is none. */
 static struct vxd_scene_family *hold_due(struct vxd_scenes *scenes)
 {
     struct vxd_scene_family *family;
 
     vxd_scenes_lock(scenes);
-    family = scenes->families;
-    while (family != NULL && !family->is_due) {
-        family = family->next;
-    }
+    family = find_due(scenes);
     if (family != NULL) {
         family->references++;
     }

@@ -32,6 +32,7 @@ static void account(struct vxd_scene *scene)
     vxd_scenes_lock(scenes);
     atomic_fetch_add(&scenes->n_bytes, now);
     atomic_fetch_sub(&scenes->n_bytes, scene->log_odds.n_bytes);
+    vxd_auth_note_bytes(scenes->auth, scene->family->owner, scene->log_odds.n_bytes, now);
     scene->log_odds.n_bytes = now;
     scene->log_odds.n_vote_bytes = vxd_occupancy_vote_bytes(scene->log_odds.layer);
     vxd_scenes_unlock(scenes);
@@ -87,6 +88,10 @@ void vxd_scene_free_log_odds(struct vxd_scene *scene, struct vxd_queue *queue)
 {
     vxd_occupancy_destroy(queue, scene->log_odds.layer);
     atomic_fetch_sub(&scene->scenes->n_bytes, scene->log_odds.n_bytes);
+    if (scene->log_odds.n_bytes > 0) { /* so it has a family */
+        vxd_auth_note_bytes(scene->scenes->auth, scene->family->owner,
+                            scene->log_odds.n_bytes, 0);
+    }
     memset(&scene->log_odds, 0, sizeof scene->log_odds);
 }
 

@@ -39,6 +39,7 @@ struct vxd_scenes {
     struct vxd_scene_family *families;
     struct vxd_registry *registry; /* borrowed; has the journal */
     struct vxd_auth *auth;         /* borrowed; has the quotas */
+    _Atomic size_t n_held;         /* families that a change has for itself */
     /* Limits do not count, so that all on the disk comes back, and nothing is collected. */
     _Atomic bool is_recovering;
     /* What watchers see. The mutex guards it, but for the listener, which does not change. */
@@ -53,7 +54,8 @@ struct vxd_scenes {
 struct vxd_scene_store {
     struct vxd_svdag *svdag;
     int references;
-    uint64_t n_bytes; /* as accounted; the write lane's */
+    _Atomic uint64_t n_bytes;   /* as accounted; the write lane's to change */
+    char owner[VXD_NAME_BYTES]; /* whose bytes they are: the family's */
 };
 
 struct vxd_scene_family {
@@ -94,6 +96,7 @@ struct vxd_scene_family {
     int64_t replay_ns;
     _Atomic int64_t save_ns;
     bool is_broken; /* one of them failed, so all later ones fail too; the write lane's */
+    bool is_held;   /* a change has it for itself; the mutex guards it */
 };
 
 /* The daemon's running time, over all its runs where there is a journal: what versions age by. */

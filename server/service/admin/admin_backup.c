@@ -121,6 +121,8 @@ static Voxeld__V1__BackupInfo *make_info(struct vxd_request *request, const char
     info->n_database_bytes = entry->n_database_bytes;
     info->n_snapshot_bytes = entry->n_snapshot_bytes;
     info->n_snapshots = entry->n_snapshots;
+    info->n_file_bytes = entry->n_file_bytes;
+    info->n_files = entry->n_files;
     return info;
 }
 

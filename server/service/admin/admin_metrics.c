@@ -300,6 +300,12 @@ static void write_tokens(const struct vxd_server *server, struct vxd_text *text)
         vxd_text_printf(text, "voxeld_token_lane_seconds_total{token=\"%s\"} %.9g\n",
                         usage[i].name, (double)usage[i].lane_ns / 1e9);
     }
+    vxd_metrics_describe(text, "voxeld_token_bytes", "gauge",
+                         "Memory of what a token has made, of all kinds together.");
+    for (size_t i = 0; i < n; i++) {
+        vxd_text_printf(text, "voxeld_token_bytes{token=\"%s\"} %" PRIu64 "\n",
+                        usage[i].name, usage[i].n_bytes);
+    }
     free(usage);
 }
 

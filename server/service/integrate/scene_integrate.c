@@ -537,7 +537,10 @@ static enum vxd_status cast(struct vxd_request *request, struct vxd_queue *queue
     bool is_done;
     enum vxd_status status;
 
-    VXD_TRY(scan_source(request, queue, &is_done, err));
+    vxd_request_begin_apart(request);
+    status = scan_source(request, queue, &is_done, err);
+    vxd_request_end_apart(request);
+    VXD_TRY(status);
     job->next_source += is_done;
     if (job->next_source == job->n_sources) {
         count_scans(job);
@@ -655,8 +658,8 @@ static enum vxd_status locate(struct vxd_request *request, struct vxd_queue *que
         return VXD_OK;
     }
     VXD_TRY(vxd_estimate_open(request, queue, input->odometry, VXD_ODOMETRY_OF_SCENE,
-                              input->name, job->base.scene->generation, &job->estimate,
-                              err));
+                              input->name, job->base.scene->generation,
+                              job->base.scene->terms.owner, &job->estimate, err));
     VXD_TRY(vxd_estimate_run(queue, &job->estimate, err));
     VXD_TRY(vxd_estimate_place(request->decoder, &job->estimate, job->cloud, err));
     job->reply->status = (Voxeld__V1__OdometryStatus)result->status;
@@ -684,6 +687,7 @@ static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queu
 
     VXD_TRY(new_reply(request, err));
     VXD_TRY(vxd_scene_open(request, input->name, NULL, err));
+    vxd_scene_hold(request);
     VXD_TRY(vxd_scene_check_version(&job->base, input->if_version, err));
     VXD_TRY(vxd_scene_rule_check(&job->rule, job->base.scene, err));
     VXD_TRY(check_carve(job->base.scene, input->carve, err));

@@ -74,6 +74,8 @@ enum vxd_status vxd_map_save_submit(struct vxd_request *request, struct vxd_queu
                            &info.n_bytes)) {
         VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "file", "no file is so large"));
     }
+    VXD_TRY(vxd_map_file_check_count(request->server->config.data_dir, job->file,
+                                     &request->principal, err));
     VXD_TRY(vxd_map_file_check_quota(request->server->config.data_dir, job->file,
                                      info.n_bytes, request->server->config.saved_bytes,
                                      err));

@@ -87,7 +87,8 @@ enum vxd_status vxd_network_load_submit(struct vxd_request *request,
     }
     VXD_TRY(vxd_missing_network_file(request, "name", input->name, err));
     VXD_TRY(vxd_networks_load(request->server->networks, queue, input->name,
-                              job->precision, &existed, &job->network, err));
+                              job->precision, request->principal.name, &existed,
+                              &job->network, err));
     job->reply->existed = existed;
     VXD_TRY(
         vxd_network_new_info(request, job->network, false, &job->reply->network, err));

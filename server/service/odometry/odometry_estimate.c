@@ -73,7 +73,8 @@ out:
 enum vxd_status vxd_estimate_open(struct vxd_request *request, struct vxd_queue *queue,
                                   const char *odometry, enum vxd_odometry_owner kind,
                                   const char *name, uint64_t generation,
-                                  struct vxd_estimate *estimate, struct vxd_err *err)
+                                  const char *owner, struct vxd_estimate *estimate,
+                                  struct vxd_err *err)
 {
     struct vxd_odometries *odometries = request->server->odometries;
     struct vxd_named_odometry *found = NULL;
@@ -86,9 +87,10 @@ enum vxd_status vxd_estimate_open(struct vxd_request *request, struct vxd_queue 
                 request, kind == VXD_ODOMETRY_NAMED ? "name" : "odometry", odometry, err);
         }
     } else {
-        VXD_TRY(vxd_odometries_beside(odometries, queue, kind, name, generation, &found,
-                                      err));
+        VXD_TRY(vxd_odometries_beside(odometries, queue, kind, name, generation, owner,
+                                      &found, err));
     }
+    VXD_TRY(vxd_named_check_bytes(&found->named, 1, "the odometry", err));
     vxd_named_hold(&found->named);
     estimate->odometry = found;
 out:

@@ -93,7 +93,7 @@ enum vxd_status vxd_odometry_register_submit(struct vxd_request *request,
     if (reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(vxd_estimate_open(request, queue, input->name, VXD_ODOMETRY_NAMED, "", 0,
+    VXD_TRY(vxd_estimate_open(request, queue, input->name, VXD_ODOMETRY_NAMED, "", 0, "",
                               &job->estimate, err));
     VXD_TRY(vxd_estimate_run(queue, &job->estimate, err));
     VXD_TRY(show(request, reply, err));

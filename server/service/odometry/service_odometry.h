@@ -42,12 +42,13 @@ enum vxd_status vxd_estimate_check(struct vxd_request *request,
                                    struct vxd_estimate *estimate, struct vxd_err *err);
 
 /* Whose odometry a request means: the named one, or that beside the scene or volume `name` of a
- * generation where `odometry` is empty. The estimate holds it.
+ * generation where `odometry` is empty, whose owner that of the scene or volume is. The estimate holds it.
  * errors  NOT_FOUND, RESOURCE_EXHAUSTED */
 enum vxd_status vxd_estimate_open(struct vxd_request *request, struct vxd_queue *queue,
                                   const char *odometry, enum vxd_odometry_owner kind,
                                   const char *name, uint64_t generation,
-                                  struct vxd_estimate *estimate, struct vxd_err *err);
+                                  const char *owner, struct vxd_estimate *estimate,
+                                  struct vxd_err *err);
 
 /* Registers the scan. Blocking. errors  as vxd_odometry_register */
 enum vxd_status vxd_estimate_run(struct vxd_queue *queue, struct vxd_estimate *estimate,

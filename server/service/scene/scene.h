@@ -167,12 +167,21 @@ enum vxd_status vxd_scene_check_version(const struct vxd_scene_job *job,
  * earlier stage opened may be another, or in a store that was collected meanwhile), one
  * more version is reserved, and the store may grow as far as the limits allow. Once the
  * request is over, the edit is stopped as CANCELLED. After it, whatever became of it, the store's
- * growth is accounted for.
- * errors  RESOURCE_EXHAUSTED, ABORTED */
+ * growth is accounted for; status is what became of it, and is returned.
+ *
+ * The change holds the scene from begin_change on. While the engine works it may be apart
+ * (vxd_request_begin_apart), which end_change ends.
+ * errors  RESOURCE_EXHAUSTED, ABORTED; of end_change UNAVAILABLE: what it builds on has failed */
 enum vxd_status vxd_scene_begin_change(struct vxd_request *request,
                                        struct vxd_queue *queue, uint64_t if_version,
                                        struct vxd_err *err);
-void vxd_scene_end_change(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_end_change(struct vxd_request *request, enum vxd_status status,
+                                     struct vxd_err *err);
+
+/* Hold the request's open scene, so that nothing else changes scenes of its family until it is let go:
+ * when the change is concluded, or the request released. */
+void vxd_scene_hold(struct vxd_request *request);
+void vxd_scene_let_go(struct vxd_request *request);
 
 /* Follows a change that has been prepared, where the scene has log-odds.
  * errors  RESOURCE_EXHAUSTED */

@@ -189,6 +189,7 @@ void vxd_scene_conclude(struct vxd_request *request,
 {
     struct vxd_scene_job *job = request->state;
 
+    vxd_scene_let_go(request);
     if (!vxd_scene_is_durable(scene_of(job))) {
         effect(request, true);
         vxd_scene_end_following(job);

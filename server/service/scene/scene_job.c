@@ -2,6 +2,7 @@
 /* The memory of one request on a scene. */
 #include <inttypes.h>
 
+#include "proto/base/clock.h"
 #include "proto/base/name.h"
 #include "gpu/svdag/edit/edit.h"
 #include "server/instance/instance.h"
@@ -9,6 +10,9 @@
 #include "server/service/service.h"
 #include "server/service/columns/columns.h"
 #include "server/service/scene/scene.h"
+
+/* An edit that has run for so long lets other requests run beside it. */
+#define APART_AFTER_NS INT64_C(5000000)
 
 /* For methods that always change something. */
 bool vxd_scene_changes(const struct vxd_request *request)
@@ -285,9 +289,49 @@ enum vxd_status vxd_scene_check_version(const struct vxd_scene_job *job,
                     job->state.version);
 }
 
-static bool is_over(void *request)
+/* Asked again and again while an edit runs. One that takes long lets other requests run meanwhile. */
+static bool is_over(void *user)
 {
+    struct vxd_request *request = user;
+
+    if (vxd_clock_ns() - atomic_load(&request->started_ns) > APART_AFTER_NS) {
+        vxd_request_begin_apart(request);
+    }
     return vxd_request_is_over(request);
+}
+
+void vxd_scene_hold(struct vxd_request *request)
+{
+    const struct vxd_scene_job *job = request->state;
+
+    if (!request->is_alone) {
+        vxd_scene_hold_family(job->scene);
+        request->is_alone = true;
+    }
+}
+
+void vxd_scene_let_go(struct vxd_request *request)
+{
+    const struct vxd_scene_job *job = request->state;
+
+    if (request->is_alone) {
+        vxd_scene_let_family_go(job->scene);
+        request->is_alone = false;
+    }
+}
+
+/* Takes the writer's turn again. What the change builds on may have failed meanwhile, which drops that
+ * version. */
+static enum vxd_status end_apart(struct vxd_request *request, struct vxd_err *err)
+{
+    const struct vxd_scene_job *job = request->state;
+
+    vxd_request_end_apart(request);
+    return vxd_scene_is_last(job->scene, job->state.version)
+               ? VXD_OK
+               : vxd_fail(err, VXD_UNAVAILABLE, NULL,
+                          "a change of the scene could not be written to the disk, and "
+                          "what was built on it goes with it; try again");
 }
 
 enum vxd_status vxd_scene_begin_change(struct vxd_request *request,
@@ -297,6 +341,7 @@ enum vxd_status vxd_scene_begin_change(struct vxd_request *request,
     struct vxd_scene_job *job = request->state;
     enum vxd_status status;
 
+    vxd_scene_hold(request);
     vxd_scene_unpin(request->server->scenes, &job->state, queue);
     vxd_scene_pin_last(job->scene, &job->state);
     if (vxd_scene_is_durable(job->scene)) {
@@ -313,15 +358,18 @@ out:
     return status;
 }
 
-void vxd_scene_end_change(struct vxd_request *request, struct vxd_err *err)
+enum vxd_status vxd_scene_end_change(struct vxd_request *request, enum vxd_status status,
+                                     struct vxd_err *err)
 {
     const struct vxd_scene_job *job = request->state;
+    enum vxd_status turn_status = end_apart(request, status == VXD_OK ? err : NULL);
 
     vxd_svdag_set_stop(job->state.svdag, NULL, NULL);
     /* Nodes that a failed edit made stay in the store until another edit makes the same
      * ones, or they are collected. */
     vxd_scene_account(job->scene);
     vxd_scene_explain(job->scene, err);
+    return status == VXD_OK ? turn_status : status;
 }
 
 enum vxd_status vxd_scene_follow(struct vxd_request *request, struct vxd_queue *queue,
@@ -363,14 +411,20 @@ static enum vxd_status finish_plan(struct vxd_request *request, struct vxd_queue
 {
     struct vxd_scene_job *job = request->state;
 
-    vxd_scene_end_change(request, err);
+    status = vxd_scene_end_change(request, status, err);
     if (status != VXD_OK) {
         (void)vxd_scene_end_prepare(request, false, NULL);
         goto out;
     }
-    VXD_TRY(vxd_scene_end_prepare(request, true, err));
-    job->commit.has_followed = true;
-    status = vxd_scene_apply_plan(job->scene, queue, plan, err);
+    vxd_request_begin_apart(request);
+    status = vxd_scene_end_prepare(request, true, err);
+    if (status == VXD_OK) {
+        job->commit.has_followed = true;
+        status = vxd_scene_apply_plan(job->scene, queue, plan, err);
+    }
+    if (end_apart(request, status == VXD_OK ? err : NULL) != VXD_OK && status == VXD_OK) {
+        status = VXD_UNAVAILABLE;
+    }
 out:
     vxd_occupancy_plan_free(queue, plan);
     if (vxd_occupancy_is_damaged(job->scene->log_odds.layer)) {
@@ -385,9 +439,11 @@ static enum vxd_status fuse(struct vxd_request *request, struct vxd_queue *queue
 {
     const struct vxd_scene_job *job = request->state;
     struct vxd_occupancy_plan *plan = NULL;
-    enum vxd_status status =
-        vxd_scene_fuse(job->scene, &job->state, queue, ops, n_ops, &plan, result, err);
+    enum vxd_status status;
 
+    vxd_request_begin_apart(request);
+    status =
+        vxd_scene_fuse(job->scene, &job->state, queue, ops, n_ops, &plan, result, err);
     return finish_plan(request, queue, status, plan, err);
 }
 
@@ -405,6 +461,7 @@ enum vxd_status vxd_scene_fade(struct vxd_request *request, struct vxd_queue *qu
     job->commit.entry.decayed_ns = decayed_ns;
     status = vxd_scene_begin_prepare(request, queue, VXD_RECORD_DECAY, NULL, 0, err);
     if (status == VXD_OK) {
+        vxd_request_begin_apart(request);
         status =
             vxd_scene_decay(job->scene, &job->state, queue, decay, &plan, result, err);
     }
@@ -444,14 +501,14 @@ enum vxd_status vxd_scene_apply(struct vxd_request *request, struct vxd_queue *q
     VXD_TRY(vxd_scene_begin_change(request, queue, 0, err));
     status = vxd_scene_begin_prepare(request, queue, kind, ops, n_ops, err);
     if (status != VXD_OK) {
-        vxd_scene_end_change(request, err);
+        status = vxd_scene_end_change(request, status, err);
         goto out;
     }
     if (kind == VXD_RECORD_FUSE) {
         return fuse(request, queue, ops, n_ops, result, err);
     }
     status = edit_both(request->state, queue, ops, n_ops, result, err);
-    vxd_scene_end_change(request, err);
+    status = vxd_scene_end_change(request, status, err);
     if (status != VXD_OK) {
         (void)vxd_scene_end_prepare(request, false, NULL);
         goto out;
@@ -471,6 +528,7 @@ void vxd_scene_release(struct vxd_request *request, struct vxd_queue *queue)
         vxd_scene_fusing_failed(job->scene);
     }
     vxd_scene_end_following(job);
+    vxd_scene_let_go(request);
     vxd_scene_free_blocks(request, queue);
     vxd_decoder_destroy(job->arena);
     job->arena = NULL;

@@ -51,8 +51,7 @@ static enum vxd_status submit(struct vxd_request *request, struct vxd_queue *que
                                      job->undoing.before, job->undoing.after,
                                      &job->result, err);
     }
-    vxd_scene_end_change(request, err);
-    VXD_TRY(status);
+    VXD_TRY(vxd_scene_end_change(request, status, err));
     VXD_TRY(vxd_scene_prepare(request, queue, redo ? VXD_RECORD_REDO : VXD_RECORD_UNDO,
                               job->undoing.of, err));
     status = vxd_scene_follow(request, queue, job->result.root, err);

@@ -305,7 +305,8 @@ static enum vxd_status locate(struct vxd_request *request, struct vxd_queue *que
     if (job->estimates) {
         VXD_TRY(vxd_estimate_open(request, queue, input->odometry, VXD_ODOMETRY_OF_VOLUME,
                                   input->name, job->base.volume->named.generation,
-                                  &job->estimate, err));
+                                  job->base.volume->named.terms.owner, &job->estimate,
+                                  err));
         VXD_TRY(vxd_estimate_run(queue, &job->estimate, err));
         scan->T_map_sensor = job->estimate.T_map_sensor_begin;
         scan->T_map_sensor_end = job->estimate.result.T_map_sensor;

@@ -28,6 +28,8 @@
 /* A refused body of at most this size is read and dropped, so that the connection can be
  * used again. A larger one is answered at once, and the connection ends. */
 #define SWALLOW_BYTES 65536u
+/* Larger files are decoded on other threads. */
+#define SMALL_FILE_BYTES 65536u
 #define STOP_TIMEOUT_MS 5000
 #define STOP_STEP_MS 5
 
@@ -476,7 +478,11 @@ static enum MHD_Result run_request(struct vxd_http_exchange *exchange)
     if (request->lane != VXD_LANE_NONE) {
         vxd_http_hangup_watch(exchange->http, exchange->connection, request);
     }
-    vxd_request_submit(request, &body);
+    if (body.kind == VXD_BODY_FILE && body.n_bytes > SMALL_FILE_BYTES) {
+        vxd_http_decode(exchange->http->decoders, request, &body);
+    } else {
+        vxd_request_submit(request, &body);
+    }
     return MHD_YES;
 }
 
@@ -616,6 +622,7 @@ static void destroy(struct vxd_http *http)
         (void)close(http->listen_fd);
     }
     vxd_http_hangups_stop(http);
+    vxd_http_decoders_destroy(http->decoders);
     vxd_sockets_destroy(http->sockets);
     (void)pthread_mutex_destroy(&http->peers_lock);
     free(http);
@@ -644,6 +651,10 @@ static enum vxd_status start(struct vxd_server *server, bool is_foxglove, int pa
     (void)pthread_mutex_init(&http->peers_lock, NULL);
     VXD_TRY(vxd_http_listen(http, err));
     VXD_TRY(vxd_http_hangups_start(http, err));
+    if (!is_foxglove) { /* whose viewers send no files */
+        VXD_TRY(
+            vxd_http_decoders_start(server->config.http_threads, &http->decoders, err));
+    }
     VXD_TRY(vxd_sockets_start(&http->sockets, err));
     VXD_TRY(start_daemon(http, err));
     *out = http;
@@ -695,6 +706,7 @@ void vxd_http_stop(struct vxd_http *http)
     vxd_http_refuse_new(http);
     atomic_store(&http->stopping, true);
     vxd_sockets_stop(http->sockets);
+    vxd_http_decoders_stop(http->decoders);
     /* Every request has been answered, so nothing stays suspended; what is left are
      * replies on their way and bodies still coming. */
     while (atomic_load(&http->n_exchanges) > 0 && vxd_clock_ns() < until_ns) {

@@ -44,6 +44,7 @@ struct vxd_http {
     atomic_size_t n_events; /* connections of server-sent events and WebSockets */
     struct vxd_sockets *sockets;
     struct vxd_http_hangups *hangups;
+    struct vxd_http_decoders *decoders;
     atomic_bool stopping;                /* the time of uploads is over */
     pthread_mutex_t peers_lock;          /* guards the rest */
     struct vxd_http_peer *first_waiting; /* silent for longest */
@@ -360,5 +361,18 @@ enum vxd_status vxd_http_read_file(struct vxd_http_exchange *exchange,
 /* Makes the response of a reply. errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_http_set_file(struct vxd_http_exchange *exchange,
                                   const ProtobufCMessage *output, struct vxd_err *err);
+
+/* http_decode.c: uploaded files are decoded on threads of their own.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_http_decoders_start(uint32_t n_threads,
+                                        struct vxd_http_decoders **out,
+                                        struct vxd_err *err);
+/* Runs what waits and joins the threads; what comes later runs where it comes. NULL is fine. */
+void vxd_http_decoders_stop(struct vxd_http_decoders *decoders);
+/* NULL is fine. */
+void vxd_http_decoders_destroy(struct vxd_http_decoders *decoders);
+/* vxd_request_submit on such a thread; what `body` points to, but for its bytes and boundary, is copied. */
+void vxd_http_decode(struct vxd_http_decoders *decoders, struct vxd_request *request,
+                     const struct vxd_body *body);
 
 #endif

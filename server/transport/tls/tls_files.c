@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "server/transport/tls/tls_internal.h"
@@ -12,9 +11,9 @@
 #define MAX_FILE_BYTES ((size_t)1 << 20)
 #define KEY_ID_BYTES 64
 
-/* A file's bytes, malloc'ed. */
-static enum vxd_status read_file(const char *field, const char *path, gnutls_datum_t *out,
-                                 struct vxd_err *err)
+/* A file's bytes, malloc'ed. One that is secret must not be everybody's to read. */
+static enum vxd_status read_file(const char *field, const char *path, bool is_secret,
+                                 gnutls_datum_t *out, struct vxd_err *err)
 {
     FILE *file = fopen(path, "rb");
     size_t n;
@@ -23,6 +22,10 @@ static enum vxd_status read_file(const char *field, const char *path, gnutls_dat
     if (file == NULL) {
         return vxd_fail(err, VXD_NOT_FOUND, field, "cannot open %.150s: %s", path,
                         strerror(errno));
+    }
+    if (is_secret && vxd_secret_file_check(fileno(file), path, field, err) != VXD_OK) {
+        (void)fclose(file);
+        return VXD_PERMISSION_DENIED;
     }
     out->data = malloc(MAX_FILE_BYTES + 1);
     n = out->data != NULL ? fread(out->data, 1, MAX_FILE_BYTES + 1, file) : 0;
@@ -63,7 +66,7 @@ static enum vxd_status read_chain(const char *path, struct vxd_tls_files *files,
     enum vxd_status status;
     int result;
 
-    VXD_TRY(read_file("tls.certificate", path, &pem, err));
+    VXD_TRY(read_file("tls.certificate", path, false, &pem, err));
     result = gnutls_x509_crt_list_import2(&files->chain, &files->n_chain, &pem,
                                           GNUTLS_X509_FMT_PEM, 0);
     free_file(&pem);
@@ -77,19 +80,6 @@ static enum vxd_status read_chain(const char *path, struct vxd_tls_files *files,
     files->expires_unix_s = (int64_t)gnutls_x509_crt_get_expiration_time(files->chain[0]);
 out:
     return status;
-}
-
-static enum vxd_status check_mode(const char *path, struct vxd_err *err)
-{
-    struct stat info;
-
-    if (stat(path, &info) == 0 && (info.st_mode & (S_IROTH | S_IWOTH)) != 0) {
-        return vxd_fail(err, VXD_PERMISSION_DENIED, "tls.key",
-                        "%.150s can be read or written by every user of this machine "
-                        "(mode %04o): chmod 640",
-                        path, (unsigned)(info.st_mode & 07777));
-    }
-    return VXD_OK;
 }
 
 /* Compares their public keys. */
@@ -114,12 +104,7 @@ static enum vxd_status read_key(const char *path, const char *certificate,
     enum vxd_status status;
     int result;
 
-    VXD_TRY(read_file("tls.key", path, &pem, err));
-    status = check_mode(path, err);
-    if (status != VXD_OK) {
-        free_file(&pem);
-        return status;
-    }
+    VXD_TRY(read_file("tls.key", path, true, &pem, err));
     result = gnutls_x509_privkey_init(&files->key);
     if (result >= 0) {
         result =
@@ -153,7 +138,7 @@ static enum vxd_status read_client_ca(const char *path, struct vxd_tls_files *fi
     enum vxd_status status;
     int n = 0;
 
-    VXD_TRY(read_file("tls.client_ca", path, &pem, err));
+    VXD_TRY(read_file("tls.client_ca", path, false, &pem, err));
     if (gnutls_x509_trust_list_init(&files->client_ca, 0) < 0) {
         files->client_ca = NULL;
         status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "tls.client_ca",

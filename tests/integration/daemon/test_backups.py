@@ -33,6 +33,8 @@ def test_backups_are_listed_and_removed(daemon: Daemon) -> None:
     assert (status, set(listed)) == (200, {"nFreeBytes"})
     spec = {"voxelSizeM": 0.1, "depth": 6}
     assert call(daemon, "scene_create", name="kept", spec=spec, durability={})[0] == 200
+    assert call(daemon, "map_create", name="saved", spec={})[0] == 200
+    assert call(daemon, "map_save", name="saved")[0] == 200
     for name in ("monday", "friday"):
         assert call(daemon, "backup", name=name)[0] == 200
     # What is no backup is not listed: one that was interrupted, a file, a foreign folder.
@@ -49,6 +51,9 @@ def test_backups_are_listed_and_removed(daemon: Daemon) -> None:
         assert abs(int(backup["madeNs"]) / 1e9 - time.time()) < 600
         files = list((path / "snapshots").iterdir())
         assert int(backup.get("nSnapshots", 0)) == len(files)
+        [saved] = (path / "maps").iterdir()
+        n_bytes = saved.stat().st_size
+        assert (int(backup["nFiles"]), int(backup["nFileBytes"])) == (1, n_bytes) and n_bytes > 0
     code, text = voxelctl(daemon, "backup", "--list")
     assert code == 0 and "monday" in text and "2 backups" in text, text
     assert voxelctl(daemon, "backup", "--drop", "friday")[0] == 0

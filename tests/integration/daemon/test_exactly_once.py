@@ -222,6 +222,7 @@ def test_another_token_with_the_same_client_id_is_another_client(directory: Path
     ]
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "tokens").write_text("\n".join(lines) + "\n")
+    (directory / "tokens").chmod(0o600)
     config = {"auth": {"tokens_file": str(directory / "tokens")}}
     with running(directory, config) as daemon, Rpc(daemon.tcp) as rpc:
         header = {"client_id": "robot", "sequence": 1}

@@ -84,7 +84,7 @@ def percentile(values: list[float], part: float) -> float:
     return sorted(values)[min(int(len(values) * part), len(values) - 1)]
 
 
-@pytest.mark.parametrize("transport", ["ipc", "tcp"])
+@pytest.mark.parametrize("transport", ["ipc", "tcp", "http"])
 def test_overload_is_refused_at_once_and_answers_stay_right(
     directory: Path, transport: str
 ) -> None:
@@ -92,7 +92,11 @@ def test_overload_is_refused_at_once_and_answers_stay_right(
         requests = write_requests(daemon, directory)
         capacity = measure_capacity(daemon, requests)
         rate = capacity * TIMES / N_PROCESSES
-        url = daemon.ipc if transport == "ipc" else daemon.tcp
+        url = {
+            "ipc": daemon.ipc,
+            "tcp": daemon.tcp,
+            "http": f"http://127.0.0.1:{daemon.http_port}",
+        }[transport]
         command = [sys.executable, CLIENT, url, rate, SECONDS, 30 * SLOW, *requests]
         clients = [
             subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE)

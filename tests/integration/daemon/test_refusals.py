@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import time
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ from networks import CONFIG, write_files, write_network
 from semantic import LABELS, some_points, write_signs
 
 PALETTE = [("road", 0x808080), ("wall", 0xFF0000), ("tree", 0x00FF00)]
+
+ME = f"uid-{os.geteuid()}"  # who a trusted user of the ipc socket is
 
 
 @pytest.fixture(scope="module")
@@ -211,20 +214,20 @@ def test_networks_of_calls_come_back_after_a_restart(
     with running(directory, config) as daemon, voxeld.connect(daemon.ipc) as client:
         client.network_load("signs", precision="fp16")
         client.network_load("tiny")
-        assert kept.read_text() == "voxeld-networks/1\nsigns fp16\ntiny config\n"
+        assert kept.read_text() == f"voxeld-networks/1\nsigns fp16 {ME}\ntiny config {ME}\n"
     with running(directory, config) as daemon, voxeld.connect(daemon.ipc) as client:
         assert [(n.name, n.precision) for n in client.networks()] == [
             ("signs", "fp16"),
             ("tiny", "fp32"),
         ]
         client.network_unload("signs")
-    assert kept.read_text() == "voxeld-networks/1\ntiny config\n"
+    assert kept.read_text() == f"voxeld-networks/1\ntiny config {ME}\n"
     # One that cannot be loaded is logged, and the others come back.
-    kept.write_text("voxeld-networks/1\ngone auto\nnonsense\ntiny auto\n")
+    kept.write_text("voxeld-networks/1\ngone auto\nnonsense\ntiny auto ann b\ntiny auto\n")
     with running(directory, config) as daemon, voxeld.connect(daemon.ipc) as client:
         assert [n.name for n in client.networks()] == ["tiny"]
         failed = [e for e in daemon.log if "cannot be loaded again" in e["msg"]]
-        assert [e["network"] for e in failed] == ["gone auto", "nonsense"]
+        assert [e["network"] for e in failed] == ["gone auto", "nonsense", "tiny auto ann b"]
     kept.write_text("something else")
     with running(directory, config) as daemon, voxeld.connect(daemon.ipc) as client:
         assert client.networks() == ()
@@ -248,7 +251,7 @@ def test_backup_has_the_networks_that_calls_loaded(
         client.backup("monday")
         client.network_unload("signs")
         # The list of later is not the backup's.
-        assert (backup / "networks").read_text() == "voxeld-networks/1\nsigns fp16\n"
+        assert (backup / "networks").read_text() == f"voxeld-networks/1\nsigns fp16 {ME}\n"
     done = subprocess.run(
         [BIN / "voxelctl", "restore", backup, restored, "--archive", archive, "--until", "end",
          "--json"],

@@ -35,6 +35,7 @@ from harness import (
     wait_until,
     watch_pb2,
 )
+from networks import write_network
 
 TOKENS = [
     "boss read,write,admin",
@@ -42,8 +43,10 @@ TOKENS = [
     "ben read,write names=ben- networks=-",
     "looker read methods=scene_*,map_list,token_issue deny=scene_render",
     "quick read,write requests_per_s=5",
-    "small read,write max_scenes=2 max_maps=1 max_volumes=1 names=small-",
+    "small read,write max_scenes=2 max_maps=1 max_volumes=1 max_odometries=1 max_posegraphs=1"
+    " max_networks=1 max_files=2 names=small- networks=*",
     "full read,write max_bytes=300000",
+    "sums read,write max_bytes=6000000 names=sums- networks=*",
 ]
 
 
@@ -99,7 +102,10 @@ MAP: dict[str, Any] = {"spec": {}}
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     directory = tmp_path_factory.mktemp("w")
     write_tokens(directory / "tokens", TOKENS)
+    write_network(directory / "networks", "signs")
+    write_network(directory / "networks", "tiny")
     config = {
+        "networks_dir": str(directory / "networks"),
         "auth": {"tokens_file": str(directory / "tokens")},
         "audit": {"file": str(directory / "audit")},
         "limits": {"failed_logins": 0},
@@ -318,6 +324,26 @@ def test_quotas_of_what_a_token_holds(daemon: Daemon) -> None:
     small.ok("volume_create", name="small-1", voxelSizeM=0.1)
     message = "small has 1 volumes, max_volumes of it is 1"
     too_many("volume_create", message, name="small-2", voxelSizeM=0.1)
+    small.ok("odometry_create", name="small-1")
+    small.ok("odometry_create", name="small-1")
+    message = "small has 1 odometries, max_odometries of it is 1"
+    too_many("odometry_create", message, name="small-2")
+    small.ok("posegraph_create", name="small-1")
+    message = "small has 1 posegraphs, max_posegraphs of it is 1"
+    too_many("posegraph_create", message, name="small-2")
+    small.ok("network_load", name="signs")
+    small.ok("network_load", name="signs")
+    small.ok("network_load", name="signs", precision="FP16")  # in its place
+    message = "small has 1 networks, max_networks of it is 1"
+    too_many("network_load", message, name="tiny")
+    small.ok("network_unload", name="signs")
+    small.ok("network_load", name="tiny")
+    small.ok("network_unload", name="tiny")
+    small.ok("map_save", name="small-1", file="small-2")
+    small.ok("map_save", name="small-1")  # a file that is there is replaced
+    message = "small has 2 files, max_files of it is 2 (tokens file)"
+    too_many("map_save", message, name="small-1", file="small-3")
+    Client(daemon, "boss").ok("map_save", name="small-1", file="of-others")
     small.ok("scene_drop", name="small-2")
     small.ok("scene_branch", name="small-1", newName="small-3")
     # Memory: a bound that an empty map is below, and one of many entries above.
@@ -327,6 +353,67 @@ def test_quotas_of_what_a_token_holds(daemon: Daemon) -> None:
     status, reply = full.post("map_insert", name="full", keys=keys)
     assert status == 429, reply
     assert "max_bytes in the tokens file of 300000 leaves it" in reply["message"]
+
+
+def test_bytes_of_all_kinds_count_together(daemon: Daemon) -> None:
+    """What one kind takes is missing to the others, and comes back when it is dropped."""
+    sums = Client(daemon, "sums")
+    rule = "max_bytes in the tokens file"
+
+    def graph_nodes(first: int) -> tuple[int, dict[str, Any]]:
+        nodes = [{"id": first + i, "TMapNode": {"translation": {}}} for i in range(2000)]
+        return sums.post("posegraph_add", name="sums-graph", nodes=nodes)
+
+    def fill_graph(first: int) -> int:
+        """Adds nodes until there may be no more; how many there are."""
+        for n in range(first, first + 400000, 2000):
+            status, reply = graph_nodes(n)
+            if status != 200:
+                assert status == 429 and rule in reply["message"], reply
+                return n
+        raise AssertionError("the quota does not end it")
+
+    def bytes_of(noun: str, name: str) -> int:
+        return int(sums.ok(f"{noun}_get", name=name)[noun].get("nBytes", 0))
+
+    sums.ok("map_create", name="sums-map", **MAP)
+    keys = {"dtype": "INT32", "shape": [20000, 3], "values": list(range(60000))}
+    sums.ok("map_insert", name="sums-map", keys=keys)
+    of_map = bytes_of("map", "sums-map")
+    assert of_map > 300000
+    sums.ok("posegraph_create", name="sums-graph")
+    n = fill_graph(0)
+    of_graph = bytes_of("posegraph", "sums-graph")
+    assert of_map + of_graph <= 6000000 < of_map + 3 * of_graph
+    # Now nothing of any kind grows.
+    status, reply = sums.post("map_create", name="sums-new", spec={}, capacity=400000)
+    assert status == 429 and rule in reply["message"], reply
+    for i in range(1, 20):
+        keys["values"] = list(range(60000 * i, 60000 * (i + 1)))
+        status, reply = sums.post("map_insert", name="sums-map", keys=keys)
+        if status != 200:
+            break
+    assert status == 429 and rule in reply["message"], reply
+    status, reply = sums.post("scene_create", name="sums-scene", **SCENE)
+    if status == 200:
+        operation = {"ball": {"centre": {}, "radius": 60.0}, "action": "SCENE_FILL"}
+        status, reply = sums.post("scene_edit", name="sums-scene", operations=[operation])
+        sums.ok("scene_drop", name="sums-scene")
+    assert status == 429 and rule in reply["message"], reply
+    kept = metric(daemon, 'voxeld_token_bytes{token="sums"}')
+    assert of_map + of_graph <= kept <= 6000000
+    sums.ok("map_drop", name="sums-map")
+    assert fill_graph(n) > n
+    sums.ok("posegraph_drop", name="sums-graph")
+    sums.ok("network_load", name="signs")
+    sums.ok("network_unload", name="signs")
+    sums.ok("map_create", name="sums-map", **MAP)
+    sums.ok("map_insert", name="sums-map", keys=keys)
+    assert bytes_of("map", "sums-map") >= of_map
+    sums.ok("map_drop", name="sums-map")
+    wait_until(
+        lambda: metric(daemon, 'voxeld_token_bytes{token="sums"}') == 0, 10, "nothing is held"
+    )
 
 
 def metric(daemon: Daemon, line: str) -> float:
@@ -450,11 +537,15 @@ def test_http_over_a_unix_socket(tmp_path: Path) -> None:
 def test_configurations_that_cannot_be_are_refused(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     write_tokens(tokens, ["ann read names=ann- deny=map_fly"])
+    is_open = tmp_path / "open"
+    write_tokens(is_open, ["ann read"])
+    is_open.chmod(0o644)
     for config, reason in (
         ({"listen": {"http": "unix:relative"}}, "must be unix:/PATH"),
         ({"listen": {"http": "unix:/" + "a" * 200}}, "the system allows"),
         ({"auth": {"tokens_file": str(tokens)}}, ":1: deny= names map_fly, and there is no"),
         ({"auth": {"tokens_file": f"{tokens}-2"}}, "cannot open"),
+        ({"auth": {"tokens_file": str(is_open)}}, "can be read or written by every user"),
     ):
         path = tmp_path / "c.json"
         path.write_text(json.dumps(config))

@@ -244,6 +244,8 @@ def test_image_runs_without_root_and_with_a_root_that_is_read_only(
     os.chown(data, 65532, 65532)
     tokens = directory / "tokens"
     tokens.write_text(f"robot read,write {hashlib.sha256(b'secret').hexdigest()}\n")
+    tokens.chmod(0o600)
+    os.chown(tokens, 65532, 65532)
     (directory / "secret").mkdir()
     tokens.rename(directory / "secret/tokens")
     for path in (directory, *directory.parents[:2]):

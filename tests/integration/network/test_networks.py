@@ -509,6 +509,7 @@ def test_network_scopes_are_write_and_read(directory: Path) -> None:
         for name, scopes in (("reader", "read"), ("operator", "read,write"))
     ]
     tokens.write_text("".join(lines))
+    tokens.chmod(0o600)
     config = {
         "networks_dir": str(folder),
         "networks": ["tiny:fp16"],

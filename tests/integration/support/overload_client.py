@@ -3,13 +3,15 @@
 not, and checks every answer. It prints what it saw as JSON.
 
 usage: overload_client.py URL RATE SECONDS GRACE_SECONDS REQUEST..., files of serialized
-requests, each with the right reply (serialized, .reply) beside it"""
+requests, each with the right reply (serialized, .reply) beside it. URL may be http://HOST:PORT:
+many connections then, of one request at a time each."""
 
 from __future__ import annotations
 
 import collections
 import json
 import selectors
+import socket
 import sys
 import time
 from pathlib import Path
@@ -17,6 +19,7 @@ from pathlib import Path
 from harness import OK, RawReq, common_pb2, rpc_pb2
 
 N_CONNECTIONS = 4
+N_HTTP_CONNECTIONS = 48
 REFUSALS = {
     common_pb2.UNAVAILABLE, common_pb2.RESOURCE_EXHAUSTED, common_pb2.DEADLINE_EXCEEDED,
 }  # fmt: skip
@@ -77,6 +80,71 @@ class Connection:
         return found
 
 
+class HttpConnection:
+    """The same over HTTP/1.1, where a connection has one request under way; others wait for it,
+    and their time begins when they are sent."""
+
+    def __init__(self, url: str) -> None:
+        host, port = url.removeprefix("http://").rsplit(":", 1)
+        self.host = f"{host}:{port}"
+        self.socket = socket.create_connection((host, int(port)), 20)
+        self.socket.setblocking(False)
+        self.unsent = bytearray()
+        self.received = bytearray()
+        self.waiting: collections.deque[tuple[int, int, bytes]] = collections.deque()
+        self.sent: dict[int, tuple[float, int]] = {}
+        self.method = ""
+
+    def send(self, number: int, kind: int, request: bytes) -> None:
+        if len(self.waiting) < 2:  # who falls behind asks less
+            self.waiting.append((number, kind, request))
+        self.next()
+
+    def next(self) -> None:
+        if self.sent or not self.waiting:
+            return
+        number, kind, request = self.waiting.popleft()
+        message = rpc_pb2.Request.FromString(request)
+        self.method = str(message.WhichOneof("method"))
+        body = getattr(message, self.method).SerializeToString()
+        self.unsent += (
+            f"POST /v1/{self.method} HTTP/1.1\r\nHost: {self.host}\r\n"
+            "Content-Type: application/x-protobuf\r\nAccept: application/x-protobuf\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        ).encode() + body
+        self.sent[number] = (time.monotonic(), kind)
+
+    def flush(self) -> None:
+        self.next()
+        while self.unsent:
+            try:
+                del self.unsent[: self.socket.send(self.unsent)]
+            except BlockingIOError:
+                return
+
+    def replies(self) -> list[tuple[int, bytes]]:
+        try:
+            while piece := self.socket.recv(1 << 20):
+                self.received += piece
+        except BlockingIOError:
+            pass
+        head, mark, rest = bytes(self.received).partition(b"\r\n\r\n")
+        lines = head.decode("latin-1").split("\r\n")
+        fields = {k.lower(): v for k, _, v in (x.partition(": ") for x in lines[1:])}
+        n = int(fields.get("content-length", 0))
+        if not mark or len(rest) < n:
+            return []
+        self.received = bytearray(rest[n:])
+        response = rpc_pb2.Response()
+        if lines[0].split()[1] == "200":
+            getattr(response, self.method).ParseFromString(rest[:n])
+        else:
+            problem = json.loads(rest[:n])
+            response.header.code = common_pb2.Code.Value(problem["code"])
+            response.header.message = problem["message"]
+        return [(number, response.SerializeToString()) for number in list(self.sent)]
+
+
 class Client:
     def __init__(self, url: str, requests: list[Path]) -> None:
         self.requests = [path.read_bytes() for path in requests]
@@ -84,16 +152,26 @@ class Client:
             without_clocks(rpc_pb2.Response.FromString(Path(f"{path}.reply").read_bytes()))
             for path in requests
         ]
-        self.connections = [Connection(url) for _ in range(N_CONNECTIONS)]
+        is_http = url.startswith("http://")
+        self.connections: list[Connection | HttpConnection] = [
+            HttpConnection(url) if is_http else Connection(url)
+            for _ in range(N_HTTP_CONNECTIONS if is_http else N_CONNECTIONS)
+        ]
         self.selector = selectors.DefaultSelector()
-        for connection in self.connections:
-            self.selector.register(connection.raw.socket, selectors.EVENT_READ, connection)
+        for c in self.connections:
+            self.selector.register(
+                c.socket if isinstance(c, HttpConnection) else c.raw.socket,
+                selectors.EVENT_READ,
+                c,
+            )
         self.codes: collections.Counter[str] = collections.Counter()
         self.wrong: list[str] = []
         self.rejected_ms: list[float] = []
         self.ok_ms: list[float] = []
 
-    def judge(self, connection: Connection, number: int, reply: bytes, now: float) -> None:
+    def judge(
+        self, connection: Connection | HttpConnection, number: int, reply: bytes, now: float
+    ) -> None:
         if number not in connection.sent:
             self.wrong.append(f"an answer to {number}, which is answered already")
             return
@@ -116,6 +194,8 @@ class Client:
             now = time.monotonic()
             for number, reply in replies:
                 self.judge(key.data, number, reply, now)
+            if replies:
+                key.data.flush()
 
     def run(self, rate: float, seconds: float, grace_s: float) -> None:
         start = time.monotonic()
@@ -127,7 +207,7 @@ class Client:
             if i % 16 == 0:
                 self.receive(0)
             kind = i % len(self.requests)
-            connection = self.connections[i % N_CONNECTIONS]
+            connection = self.connections[i % len(self.connections)]
             connection.send(i, kind, self.requests[kind])
             connection.flush()
         end = time.monotonic() + grace_s

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from harness import (
@@ -26,6 +27,7 @@ from harness import (
     cloud_of,
     common_pb2,
     http_call,
+    inflight_bytes,
     random_points,
     rpc_pb2,
     running,
@@ -385,3 +387,33 @@ def test_silent_http_connections_leave_places_for_others(directory: Path, how: s
         finally:
             for peer in silent:
                 peer.close()
+
+
+def test_file_that_takes_long_to_read_keeps_nobody_waiting(directory: Path) -> None:
+    """It is decoded beside the one thread that serves HTTP."""
+    n = 8_000_000
+    head = (
+        "VERSION 0.7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\n"
+        f"WIDTH {n}\nHEIGHT 1\nPOINTS {n}\nDATA ascii\n"
+    )
+    body = head.encode() + b"1 2 3\n" * n
+    with running(directory, {"http": {"threads": 1}}) as daemon:
+        url = "/v1/voxelize?format=pcd&size=0.5"
+        octets = {"Content-Type": "application/octet-stream"}
+        headers = {**octets, "X-Voxeld-Timeout-Ms": str(int(30000 * SLOW))}
+        replies: list[Any] = []
+        thread = threading.Thread(
+            target=lambda: replies.append(
+                http_call(daemon, "POST", url, body, headers, timeout_s=60)
+            )
+        )
+        thread.start()
+        # Its bytes are there: what comes now is answered before it is.
+        wait_until(lambda: inflight_bytes(daemon) >= len(body), 20, "it has come")
+        n_answered = 0
+        while thread.is_alive():
+            assert http_call(daemon, "GET", "/v1/status").status == 200
+            n_answered += 1
+        assert replies.pop().status == 200
+        assert n_answered > 3
+        assert http_call(daemon, "POST", url, head.encode(), octets).status == 400

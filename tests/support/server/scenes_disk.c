@@ -287,7 +287,7 @@ void world_wait_for_changes(const struct world *world, size_t n_changes)
     for (int i = 0; i < 30000 && n < n_changes; i++) {
         wait_ms(1);
         (void)pthread_mutex_lock(&scheduler->mutex);
-        n = scheduler->lanes[0].n_committing;
+        n = scheduler->n_committing;
         (void)pthread_mutex_unlock(&scheduler->mutex);
     }
     if (n != n_changes) {

@@ -16,6 +16,7 @@ class BackupInfo:
     made_ns           when it was made, Unix time
     n_snapshot_bytes  of its snapshot files. Those that are hard links to files of the data
                       directory or of other backups take their bytes once
+    n_file_bytes      of the files of saved maps, which may be links, too
     """
 
     name: str
@@ -24,6 +25,8 @@ class BackupInfo:
     n_database_bytes: int
     n_snapshot_bytes: int
     n_snapshots: int
+    n_file_bytes: int
+    n_files: int
 
 
 def backup_info_of(message: Any) -> BackupInfo:
@@ -34,4 +37,6 @@ def backup_info_of(message: Any) -> BackupInfo:
         n_database_bytes=message.n_database_bytes,
         n_snapshot_bytes=message.n_snapshot_bytes,
         n_snapshots=message.n_snapshots,
+        n_file_bytes=message.n_file_bytes,
+        n_files=message.n_files,
     )

@@ -14,7 +14,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16voxeld/v1/backup.proto\x12\tvoxeld.v1\"\x13\n\x11\x42\x61\x63kupListRequest\"\x82\x01\n\nBackupInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x0f\n\x07made_ns\x18\x03 \x01(\x03\x12\x18\n\x10n_database_bytes\x18\x04 \x01(\x04\x12\x18\n\x10n_snapshot_bytes\x18\x05 \x01(\x04\x12\x13\n\x0bn_snapshots\x18\x06 \x01(\x04\"R\n\x12\x42\x61\x63kupListResponse\x12&\n\x07\x62\x61\x63kups\x18\x01 \x03(\x0b\x32\x15.voxeld.v1.BackupInfo\x12\x14\n\x0cn_free_bytes\x18\x02 \x01(\x04\"!\n\x11\x42\x61\x63kupDropRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"%\n\x12\x42\x61\x63kupDropResponse\x12\x0f\n\x07\x65xisted\x18\x01 \x01(\x08\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16voxeld/v1/backup.proto\x12\tvoxeld.v1\"\x13\n\x11\x42\x61\x63kupListRequest\"\xa9\x01\n\nBackupInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x0f\n\x07made_ns\x18\x03 \x01(\x03\x12\x18\n\x10n_database_bytes\x18\x04 \x01(\x04\x12\x18\n\x10n_snapshot_bytes\x18\x05 \x01(\x04\x12\x13\n\x0bn_snapshots\x18\x06 \x01(\x04\x12\x14\n\x0cn_file_bytes\x18\x07 \x01(\x04\x12\x0f\n\x07n_files\x18\x08 \x01(\x04\"R\n\x12\x42\x61\x63kupListResponse\x12&\n\x07\x62\x61\x63kups\x18\x01 \x03(\x0b\x32\x15.voxeld.v1.BackupInfo\x12\x14\n\x0cn_free_bytes\x18\x02 \x01(\x04\"!\n\x11\x42\x61\x63kupDropRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"%\n\x12\x42\x61\x63kupDropResponse\x12\x0f\n\x07\x65xisted\x18\x01 \x01(\x08\x62\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'voxeld.v1.backup_pb2', globals())
@@ -24,11 +24,11 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _BACKUPLISTREQUEST._serialized_start=37
   _BACKUPLISTREQUEST._serialized_end=56
   _BACKUPINFO._serialized_start=59
-  _BACKUPINFO._serialized_end=189
-  _BACKUPLISTRESPONSE._serialized_start=191
-  _BACKUPLISTRESPONSE._serialized_end=273
-  _BACKUPDROPREQUEST._serialized_start=275
-  _BACKUPDROPREQUEST._serialized_end=308
-  _BACKUPDROPRESPONSE._serialized_start=310
-  _BACKUPDROPRESPONSE._serialized_end=347
+  _BACKUPINFO._serialized_end=228
+  _BACKUPLISTRESPONSE._serialized_start=230
+  _BACKUPLISTRESPONSE._serialized_end=312
+  _BACKUPDROPREQUEST._serialized_start=314
+  _BACKUPDROPREQUEST._serialized_end=347
+  _BACKUPDROPRESPONSE._serialized_start=349
+  _BACKUPDROPRESPONSE._serialized_end=386
 # @@protoc_insertion_point(module_scope)

@@ -20,20 +20,24 @@ class BackupDropResponse(_message.Message):
     def __init__(self, existed: bool = ...) -> None: ...
 
 class BackupInfo(_message.Message):
-    __slots__ = ["made_ns", "n_database_bytes", "n_snapshot_bytes", "n_snapshots", "name", "path"]
+    __slots__ = ["made_ns", "n_database_bytes", "n_file_bytes", "n_files", "n_snapshot_bytes", "n_snapshots", "name", "path"]
     MADE_NS_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     N_DATABASE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    N_FILES_FIELD_NUMBER: _ClassVar[int]
+    N_FILE_BYTES_FIELD_NUMBER: _ClassVar[int]
     N_SNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
     N_SNAPSHOT_BYTES_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     made_ns: int
     n_database_bytes: int
+    n_file_bytes: int
+    n_files: int
     n_snapshot_bytes: int
     n_snapshots: int
     name: str
     path: str
-    def __init__(self, name: _Optional[str] = ..., path: _Optional[str] = ..., made_ns: _Optional[int] = ..., n_database_bytes: _Optional[int] = ..., n_snapshot_bytes: _Optional[int] = ..., n_snapshots: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., path: _Optional[str] = ..., made_ns: _Optional[int] = ..., n_database_bytes: _Optional[int] = ..., n_snapshot_bytes: _Optional[int] = ..., n_snapshots: _Optional[int] = ..., n_file_bytes: _Optional[int] = ..., n_files: _Optional[int] = ...) -> None: ...
 
 class BackupListRequest(_message.Message):
     __slots__ = []

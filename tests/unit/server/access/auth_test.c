@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/test.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "server/access/access.h"
@@ -202,6 +203,39 @@ static void test_reload_swaps_tokens_and_a_bad_file_keeps_them(void)
     vxd_auth_destroy(auth);
 }
 
+/* Reading and writing by the group is fine: root may own what the daemon reads. */
+static void test_tokens_file_of_everybody_is_refused(void)
+{
+    static const struct {
+        mode_t mode;
+        enum vxd_status status;
+    } cases[] = {
+        {0644, VXD_PERMISSION_DENIED},
+        {0602, VXD_PERMISSION_DENIED},
+        {0666, VXD_PERMISSION_DENIED},
+        {0640, VXD_OK},
+        {0660, VXD_OK},
+        {0601, VXD_OK},
+    };
+    struct vxd_principal who;
+    struct vxd_err err;
+    struct vxd_auth *auth = make("robot read " HASH_SECRET "\n", &err);
+
+    REQUIRE(auth != NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        REQUIRE(chmod(path, cases[i].mode) == 0);
+        CHECK_INT(vxd_auth_reload(auth, &err), cases[i].status);
+        if (cases[i].status != VXD_OK) {
+            CHECK_STR(err.field, "auth.tokens_file");
+            CHECK(strstr(err.message, "by every user of this machine") != NULL);
+            CHECK(strstr(err.message, "chmod 640") != NULL);
+        }
+        CHECK_INT(vxd_auth_identify(auth, "secret", "test", -1, &who, &err), VXD_OK);
+        vxd_principal_clear(&who);
+    }
+    finish(auth);
+}
+
 /* Judges a token, of which only the number matters. */
 static enum vxd_status judge(struct vxd_login_guard *guard, const char *peer,
                              uint64_t number, bool is_good, double at_s)
@@ -321,6 +355,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_no_tokens_configured_lets_everybody_in),
     VXD_TEST(test_tokens_file_faulty_is_refused_with_its_line),
     VXD_TEST(test_reload_swaps_tokens_and_a_bad_file_keeps_them),
+    VXD_TEST(test_tokens_file_of_everybody_is_refused),
 };
 
 VXD_TEST_MAIN(tests)

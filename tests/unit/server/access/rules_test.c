@@ -170,7 +170,8 @@ static void write_text(const char *path, const char *text)
 {
     FILE *file = fopen(path, "w");
 
-    if (file == NULL || fputs(text, file) < 0 || fclose(file) != 0) {
+    if (file == NULL || fputs(text, file) < 0 || fclose(file) != 0 ||
+        chmod(path, 0600) != 0) {
         abort();
     }
 }
