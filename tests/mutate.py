@@ -465,8 +465,8 @@ class Tree:
     def try_mutant(self, mutant: Mutant, number: int) -> str:
         """Gives what noticed the mutant, or how it survived."""
         programs = self.programs_of(mutant.file)
-        tests = [test for test, numbers in self.reached.items()
-                 if number in numbers and test.program in programs]  # fmt: skip
+        reaching = [test for test, numbers in self.reached.items() if number in numbers]
+        tests = [test for test in reaching if test.program in programs] or reaching
         for test in sorted(tests, key=lambda test: (self.cpu_s[test], test)):
             cpu_s = int(5 * self.cpu_s[test]) + 5
             done = self.run_test(test, number, cpu_s, 20 * cpu_s + 60, FAILED)
