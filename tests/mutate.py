@@ -383,7 +383,8 @@ class Tree:
             path.write_text(before)
 
     def is_same_code(self, mutant: Mutant) -> bool:
-        """Whether all objects that the file is part of are the same with the mutant."""
+        """Whether the objects that the file is part of are the same with the mutant; of those of a
+        header, the nearest dozen."""
         units = [mutant.file] if mutant.file in self.commands else []
         listed = self.must("ninja", "-C", str(self.build_dir), "-t", "deps")
         for block in listed.split("\n\n") if not units else []:
@@ -391,8 +392,10 @@ class Tree:
             unit = self.unit_of.get(target.split(":")[0])
             if unit and any(name.endswith("/" + mutant.file) for name in needed):
                 units.append(unit)
+        file, folder = mutant.file, os.path.dirname(mutant.file)
+        units = sorted(units, key=lambda unit: (os.path.dirname(unit) != folder, unit))[:12]
         with self.lock:
-            file, text = mutant.file, mutant.apply(self.plain)
+            text = mutant.apply(self.plain)
             return units != [] and all(
                 self.object_of(unit, file, None) == self.object_of(unit, file, text)
                 for unit in units)  # fmt: skip
@@ -466,10 +469,11 @@ class Tree:
         """Gives what noticed the mutant, or how it survived."""
         programs = self.programs_of(mutant.file)
         reaching = [test for test, numbers in self.reached.items() if number in numbers]
-        tests = [test for test in reaching if test.program in programs] or reaching
+        tests = [test for test in reaching if test.program in programs]
+        tests = tests or reaching
         for test in sorted(tests, key=lambda test: (self.cpu_s[test], test)):
             cpu_s = int(5 * self.cpu_s[test]) + 5
-            done = self.run_test(test, number, cpu_s, 20 * cpu_s + 60, FAILED)
+            done = self.run_test(test, number, cpu_s, 100 * cpu_s + 100, FAILED)
             if done.status in (-signal.SIGXCPU, -9) and not FAILED.search(done.output):
                 return f"{test}: timed out"
             if done.status != 0:
