@@ -630,8 +630,9 @@ static void test_volume_cast_of_nothing_is_a_miss(void)
     gpu_each_backend(expect_nothing);
 }
 
-/* What is asked for besides changes no array. */
-static void expect_same_alone(struct gpu_env *env)
+/* What is asked for besides changes no array: a lens is cast by rays, a plain camera by cells. */
+static void check_same_alone(struct gpu_env *env, struct vxd_volume *volume,
+                             struct vxd_volume_cast_args asked)
 {
     enum {
         N_ARRAYS = 5
@@ -639,14 +640,13 @@ static void expect_same_alone(struct gpu_env *env)
     static const size_t n_bytes[N_ARRAYS] = {
         N_PIXELS * sizeof(float), 3 * N_PIXELS * sizeof(float),
         3 * N_PIXELS * sizeof(float), 3 * N_PIXELS, N_PIXELS};
-    struct vxd_volume *volume = make_volume(env, 8, VXD_VOLUME_FULL);
     struct picture all;
 
-    cast(env, volume, cast_args(3), &all);
+    cast(env, volume, asked, &all);
     for (int array = 0; array < 2 * N_ARRAYS; array++) { /* alone, or all but it */
         const void *expected[N_ARRAYS] = {all.depth, all.vertex, all.normal, all.colour,
                                           all.mask};
-        struct vxd_volume_cast_args args = cast_args(3);
+        struct vxd_volume_cast_args args = asked;
         struct vxd_buffer arrays[N_ARRAYS];
         struct vxd_err err = {0};
 
@@ -671,6 +671,16 @@ static void expect_same_alone(struct gpu_env *env)
         }
     }
     picture_free(&all);
+}
+
+static void expect_same_alone(struct gpu_env *env)
+{
+    struct vxd_volume *volume = make_volume(env, 8, VXD_VOLUME_FULL);
+    struct vxd_volume_cast_args args = cast_args(3);
+
+    check_same_alone(env, volume, args);
+    args.camera.distortion[0] = 0.05;
+    check_same_alone(env, volume, args);
     vxd_volume_destroy(env->queue, volume);
     gpu_wait(env);
 }

@@ -502,13 +502,8 @@ static void test_export_of_wrong_boxes_is_refused(void)
         struct vxd_svdag_export flat = {.high = {16, 16, 16}, .level = 3};
 
         flat.high[axis] = 0;
-        memset(states, 77, sizeof states);
-        CHECK(vxd_svdag_export_dense(env.queue, scene.svdag, 0, &flat, states, NULL,
+        CHECK(vxd_svdag_export_dense(env.queue, scene.svdag, 0, &flat, NULL, NULL,
                                      &err) == VXD_OK);
-        gpu_wait(&env);
-        for (size_t i = 0; i < sizeof states; i++) {
-            CHECK_INT(states[i], 77);
-        }
     }
     gpu_wait(&env);
     CHECK_INT(n, 0);
