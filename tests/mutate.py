@@ -78,7 +78,7 @@ TESTS = (
 )
 # What is drawn from, of the .c files that are built and of headers with code of the CPU.
 SOURCES = {
-    "gpu": r"^gpu/(?!examples/)",
+    "gpu": r"^gpu/(?!examples/|sparse/executor/network_run_whole)",  # which a GPU alone runs
     "server/durable": r"^server/durable/",
     "server/request": r"^server/(request|schedule)/",
     "proto": r"^proto/(base|wire)/\w+\.[ch]$",
