@@ -178,7 +178,7 @@ out=${out:-$PWD/build/voxeld-$version-linux-$machine.tar.gz}
 root=$work/voxeld-$version-linux-$machine
 
 cmake --install "$from" --prefix "$root" --strip >/dev/null
-if [ ! -e "$root/lib/libvoxeld.so.0" ]; then
+if [ ! -e "$root/lib/libvoxeld.so.$version" ]; then
     die "$from installs its libraries elsewhere than in lib"
 fi
 # Archives need libraries and headers of the system; units and configuration have their own places.
@@ -188,7 +188,7 @@ for name in lib/libvoxeld-engine.a lib/cmake/voxeld-engine lib/pkgconfig/voxeld-
     share/voxeld/voxeld.json; do
     rm -rf "${root:?}/$name"
 done
-copy_libraries "$root"/bin/* "$root"/libexec/voxeld/* "$root/lib/libvoxeld.so.0"
+copy_libraries "$root"/bin/* "$root"/libexec/voxeld/* "$root/lib/libvoxeld.so.$version"
 set_paths
 cp -r configs "$root/"
 cp LICENSE "$root/"

@@ -39,7 +39,7 @@ set(CPACK_COMPONENT_TOOLS_DESCRIPTION "command line of the voxeld voxel service
  daemon for its state. It also converts files between formats without one, and
  measures a daemon under load.")
 
-set(CPACK_DEBIAN_LIB_PACKAGE_NAME libvoxeld0)
+set(CPACK_DEBIAN_LIB_PACKAGE_NAME libvoxeld${voxeld_soversion})
 set(CPACK_DEBIAN_LIB_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_LIB_PACKAGE_CONTROL_EXTRA ${debian}/shlibs ${debian}/triggers)
 set(CPACK_DEBIAN_LIB_PACKAGE_CONTROL_STRICT_PERMISSION ON)
@@ -49,7 +49,7 @@ set(CPACK_COMPONENT_LIB_DESCRIPTION "client library of the voxeld voxel service
 
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libvoxeld-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libvoxeld0 (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libvoxeld${voxeld_soversion} (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS "libnng-dev, libprotobuf-c-dev, zlib1g-dev")
 set(CPACK_COMPONENT_DEV_DESCRIPTION "headers of the voxeld client library, and the engine
  Headers, archives, and packages for pkg-config and CMake of libvoxeld, the

@@ -113,7 +113,7 @@ TREES = {
         r"upkeep_record|rules)|"
         r"integration_(backups|why|mesh|net_reference|net_places|net_clients|semantic_clients|bench|memory|tools|"
         r"scenes_errors|scenes_query|scene_limits|map_limits|merge|grids|generated|data_damage|walls|"
-        r"scene_upkeep|volume_durable|volume_scans|volume_track|examples|readme|installed|python.*|"
+        r"scene_upkeep|openapi|manuals|worked_example|volume_durable|volume_scans|volume_track|examples|readme|installed|python.*|"
         r"odometry|relocalize|slac|volume_refine|volume_scenes|scene_votes|scene_cast|ctl_manners|"
         r"layers|names|bundle|.*_tools)$",
         full_options=PAPER,
@@ -129,6 +129,7 @@ TREES = {
          f"-DVOXELD_CUDA_ARCHITECTURES={ARCHITECTURES}"],
         but=r"integration_dashboard_tools$",
         full_options=[f"-DVOXELD_CUDA_ARCHITECTURES={FULL_ARCHITECTURES}", *PAPER],
+        full_env={"VOXELD_TEST_LONG": "1"},  # builds the worked example of CONTRIBUTING.md
     ),
     # Everything but CUDA for a robot's Arm computer, in qemu-user. CI runs the tests that compare
     # with values of another processor, then both architectures' daemons against each other.

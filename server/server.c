@@ -165,12 +165,12 @@ void vxd_server_close(struct vxd_server *server)
     vxd_watch_refuse(server->watch);
     vxd_scheduler_destroy(server->scheduler);
     vxd_registry_close_journal(server->registry);
-    vxd_maps_destroy(server->maps);
+    vxd_names_destroy(server->maps);
     vxd_networks_destroy(server->networks);
     vxd_fields_destroy(server->fields);
     server->fields = NULL; /* volumes that go have no fields any more */
     vxd_scenes_destroy(server->scenes);
-    vxd_volumes_destroy(server->volumes);
+    vxd_names_destroy(server->volumes);
     vxd_posegraphs_destroy(server->posegraphs);
     vxd_odometries_destroy(server->odometries);
     vxd_watch_destroy(server->watch);

@@ -4,16 +4,13 @@
 
 #include "client/voxelctl/admin/voxelctl_admin.h"
 #include "client/voxelctl/cloud/voxelctl_cloud.h"
+#include "client/voxelctl/commands/generated/commands_generated.h"
 #include "client/voxelctl/demo/voxelctl_demo.h"
 #include "client/voxelctl/map/voxelctl_map.h"
-#include "client/voxelctl/network/voxelctl_network.h"
 #include "client/voxelctl/odometry/voxelctl_odometry.h"
-#include "client/voxelctl/scene/voxelctl_scene.h"
 #include "client/voxelctl/slac/voxelctl_slac.h"
-#include "client/voxelctl/token/voxelctl_token.h"
 #include "client/voxelctl/posegraph/voxelctl_posegraph.h"
 #include "client/voxelctl/volume/voxelctl_volume.h"
-#include "client/voxelctl/watch/voxelctl_watch.h"
 #include "proto/base/closest.h"
 
 static const struct ctl_command *const commands[] = {

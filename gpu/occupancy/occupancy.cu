@@ -18,8 +18,10 @@ static __global__ void __launch_bounds__(THREADS)
 {
     const uint64_t n_threads = (uint64_t)gridDim.x * THREADS;
 
-    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < n;
-         i += n_threads) {
+    for (uint64_t k = (uint64_t)blockIdx.x * THREADS + threadIdx.x; k < n;
+         k += n_threads) {
+        const uint64_t i = work.first + k;
+
         switch (STEP) {
         case VXD_OCCUPANCY_NUMBER:
             vxd_occupancy_number(&work, i);

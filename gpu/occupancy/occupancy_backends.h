@@ -64,7 +64,16 @@ void vxd_occupancy_ballot_close(const struct vxd_occupancy_plan *plan);
 /* What the map of votes may take: what the other one leaves. */
 void vxd_occupancy_allow_votes(struct vxd_occupancy *layer);
 
-/* Runs one step for n elements.
+/* Runs one step for n elements, on a CPU so many at a time, and ends between two parts where nobody
+ * waits for the work any more (vxd_svdag_set_stop). May wait.
+ * errors  CANCELLED, and those of a step; some parts may have run */
+enum vxd_status vxd_occupancy_run_parts(struct vxd_queue *queue,
+                                        const struct vxd_svdag *svdag,
+                                        enum vxd_occupancy_step step,
+                                        const struct vxd_occupancy_work *work, uint64_t n,
+                                        uint64_t part, struct vxd_err *err);
+
+/* Runs one step for n elements, from work->first on.
  * errors  RESOURCE_EXHAUSTED, UNAVAILABLE, INTERNAL; nothing ran */
 enum vxd_status vxd_occupancy_run_cpu(struct vxd_queue *queue,
                                       enum vxd_occupancy_step step,

@@ -71,7 +71,9 @@ static void run_piece(void *args, size_t begin, size_t end)
 {
     const struct steps *steps = args;
 
-    pieces[steps->step](&steps->work, begin, end);
+    const size_t first = (size_t)steps->work.first;
+
+    pieces[steps->step](&steps->work, first + begin, first + end);
 }
 
 static enum vxd_status run_job(struct vxd_pool *pool, const void *args,

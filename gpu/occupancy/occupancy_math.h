@@ -48,6 +48,7 @@ enum vxd_occupancy_step {
 
 /* The arrays of the steps, in device memory. Kernels take it by value. */
 struct vxd_occupancy_work {
+    uint64_t first; /* the element that a run of a step begins with */
     struct vxd_occupancy_rule rule;
     struct vxd_svdag_view view;
     uint32_t root;

@@ -10,11 +10,13 @@
 #include "gpu/svdag/store/store.h"
 
 #define MAX_ENTRIES ((size_t)1 << 30)
+#define PART_OCTETS ((uint64_t)1 << 19) /* 10 ms of one core */
 
 /* Arrays that only making a plan needs. */
 struct planning {
     struct vxd_queue *queue;
     struct vxd_occupancy *layer;
+    const struct vxd_svdag *svdag;
     struct vxd_occupancy_plan *plan;
     struct vxd_buffer memory;
     uint64_t *keys;
@@ -32,6 +34,40 @@ static enum vxd_status run(struct planning *planning, enum vxd_occupancy_step st
 {
     return VXD_BACKEND_FN(planning->queue, vxd_occupancy_run)(
         planning->queue, step, &planning->plan->work, n, err);
+}
+
+enum vxd_status vxd_occupancy_run_parts(struct vxd_queue *queue,
+                                        const struct vxd_svdag *svdag,
+                                        enum vxd_occupancy_step step,
+                                        const struct vxd_occupancy_work *work, uint64_t n,
+                                        uint64_t part, struct vxd_err *err)
+{
+    struct vxd_occupancy_work now = *work;
+    enum vxd_status status = VXD_OK;
+
+    if (VXD_ON_CUDA(queue->context)) {
+        return VXD_BACKEND_FN(queue, vxd_occupancy_run)(queue, step, work, n, err);
+    }
+    for (uint64_t i = 0; i < n; i += part) {
+        now.first = i;
+        VXD_TRY(vxd_svdag_check_stop(svdag, err));
+        VXD_TRY(
+            vxd_occupancy_run_cpu(queue, step, &now, n - i < part ? n - i : part, err));
+        VXD_TRY(vxd_queue_wait(queue, err));
+    }
+out:
+    return status;
+}
+
+/* Ends a part of the work: waits for it, and ends all where nobody waits for the scan any more. */
+static enum vxd_status end_part(struct planning *planning, struct vxd_err *err)
+{
+    enum vxd_status status;
+
+    VXD_TRY(vxd_queue_wait(planning->queue, err));
+    status = vxd_svdag_check_stop(planning->svdag, err);
+out:
+    return status;
 }
 
 static size_t count_leaves(const struct vxd_svdag_voxels *lists, size_t n_lists)
@@ -209,8 +245,9 @@ static enum vxd_status list_freed(struct planning *planning,
     uint32_t n_freed = 0;
     enum vxd_status status;
 
-    VXD_TRY(run(planning, VXD_OCCUPANCY_JUDGE,
-                (uint64_t)plan->n_leaves * VXD_OCCUPANCY_LEAF_OCTETS, err));
+    VXD_TRY(vxd_occupancy_run_parts(queue, planning->svdag, VXD_OCCUPANCY_JUDGE, work,
+                                    (uint64_t)plan->n_leaves * VXD_OCCUPANCY_LEAF_OCTETS,
+                                    PART_OCTETS, err));
     VXD_TRY(run(planning, VXD_OCCUPANCY_FLAG, plan->n_leaves, err));
     VXD_TRY(vxd_scan_exclusive(queue, work->freed_at, work->freed_at, plan->n_leaves,
                                planning->scratch, planning->n_scratch_bytes, err));
@@ -241,6 +278,7 @@ enum vxd_status vxd_occupancy_plan_scan(
     size_t n_hit = count_leaves(hits, n_hits);
     struct planning planning = {.queue = queue,
                                 .layer = layer,
+                                .svdag = svdag,
                                 .plan = calloc(1, sizeof *planning.plan),
                                 .n = n_hit + count_leaves(passed, n_passed)};
     size_t at = 0;
@@ -266,9 +304,11 @@ enum vxd_status vxd_occupancy_plan_scan(
         VXD_TRY(copy_lists(&planning, hits, n_hits, &at, err));
         VXD_TRY(copy_lists(&planning, passed, n_passed, &at, err));
         VXD_TRY(sort_entries(&planning, err));
+        VXD_TRY(vxd_svdag_check_stop(svdag, err));
         VXD_TRY(alloc_leaves(&planning, err));
         VXD_TRY(run(&planning, VXD_OCCUPANCY_JOIN, planning.n, err));
         VXD_TRY(add_blocks(&planning, err));
+        VXD_TRY(end_part(&planning, err));
         VXD_TRY(list_freed(&planning, freed, err));
         planning.plan->n_elements =
             (uint64_t)planning.plan->n_leaves * VXD_OCCUPANCY_LEAF_OCTETS;

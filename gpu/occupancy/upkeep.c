@@ -8,6 +8,8 @@
 
 #include "gpu/svdag/store/store.h"
 
+#define PART_LEAVES ((uint64_t)1 << 16) /* 10 ms of one core */
+
 int32_t vxd_occupancy_decayed(const struct vxd_occupancy_rule *rule,
                               const struct vxd_occupancy_decay *decay, int32_t value)
 {
@@ -70,6 +72,7 @@ out:
 
 /* Lists what becomes unknown. */
 static enum vxd_status list_forgotten(struct vxd_queue *queue,
+                                      const struct vxd_svdag *svdag,
                                       struct vxd_occupancy_plan *plan,
                                       struct vxd_svdag_voxels *forgotten,
                                       struct vxd_err *err)
@@ -82,7 +85,8 @@ static enum vxd_status list_forgotten(struct vxd_queue *queue,
     enum vxd_status status;
 
     VXD_TRY(vxd_device_alloc(queue, scan_bytes, &scratch, err));
-    VXD_TRY(run(queue, VXD_OCCUPANCY_FADE_JUDGE, work, n, err));
+    VXD_TRY(vxd_occupancy_run_parts(queue, svdag, VXD_OCCUPANCY_FADE_JUDGE, work, n,
+                                    PART_LEAVES, err));
     VXD_TRY(vxd_scan_exclusive(queue, work->freed_at, work->freed_at, n, scratch.ptr,
                                scan_bytes, err));
     VXD_TRY(
@@ -95,7 +99,8 @@ static enum vxd_status list_forgotten(struct vxd_queue *queue,
                              &plan->list, err));
     work->list_codes = plan->list.ptr;
     work->list_masks = work->list_codes + n_forgotten;
-    VXD_TRY(run(queue, VXD_OCCUPANCY_FADE_LIST, work, n, err));
+    VXD_TRY(vxd_occupancy_run_parts(queue, svdag, VXD_OCCUPANCY_FADE_LIST, work, n,
+                                    PART_LEAVES, err));
     *forgotten = (struct vxd_svdag_voxels){
         .codes = work->list_codes, .masks = work->list_masks, .n = n_forgotten};
     status = vxd_queue_wait(queue, err);
@@ -105,6 +110,7 @@ out:
 }
 
 static enum vxd_status plan_blocks(struct vxd_queue *queue, struct vxd_occupancy *layer,
+                                   const struct vxd_svdag *svdag,
                                    struct vxd_occupancy_plan *plan,
                                    struct vxd_svdag_voxels *forgotten,
                                    struct vxd_err *err)
@@ -140,7 +146,7 @@ static enum vxd_status plan_blocks(struct vxd_queue *queue, struct vxd_occupancy
     work->codes = (void *)(d + at[0]);
     work->hits = (void *)(d + at[1]);
     work->freed_at = (void *)(d + at[2]);
-    VXD_TRY(list_forgotten(queue, plan, forgotten, err));
+    VXD_TRY(list_forgotten(queue, svdag, plan, forgotten, err));
     plan->n_elements = n_leaves;
 out:
     return status;
@@ -170,7 +176,7 @@ vxd_occupancy_plan_decay(struct vxd_queue *queue, struct vxd_occupancy *layer,
     make_table(&layer->rule, decay, plan->work.faded);
     status = decay->factor == VXD_OCCUPANCY_DECAY_ONE && decay->step == 0
                  ? VXD_OK /* nothing fades */
-                 : plan_blocks(queue, layer, plan, forgotten, err);
+                 : plan_blocks(queue, layer, svdag, plan, forgotten, err);
     if (status != VXD_OK) {
         /* Copies to the plan's numbers may still be queued. */
         (void)vxd_queue_wait(queue, NULL);

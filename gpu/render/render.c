@@ -13,50 +13,6 @@
 
 #define PI 3.14159265358979323846
 
-struct vxd_render_plan {
-    struct vxd_context *context;
-    enum vxd_render_mode mode;
-    struct vxd_render_params params;
-    struct vxd_buffer host; /* the tables */
-    struct vxd_buffer device;
-    const float *columns; /* the host's, of params.columns and rows */
-    const float *rows;
-};
-
-static double dot(const double a[3], const double b[3])
-{
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-}
-
-static void cross(const double a[3], const double b[3], double out[3])
-{
-    for (int i = 0; i < 3; i++) {
-        int j = (i + 1) % 3;
-        int k = (i + 2) % 3;
-
-        out[i] = a[j] * b[k] - a[k] * b[j];
-    }
-}
-
-/* Makes the length 1; false where there is none. Scaled first, so that squares stay finite. */
-static bool normalize(double v[3])
-{
-    double largest = fmax(fmax(fabs(v[0]), fabs(v[1])), fabs(v[2]));
-    double length;
-
-    if (!(largest > 0) || !isfinite(largest)) {
-        return false;
-    }
-    for (int i = 0; i < 3; i++) {
-        v[i] /= largest;
-    }
-    length = sqrt(dot(v, v));
-    for (int i = 0; i < 3; i++) {
-        v[i] /= length;
-    }
-    return true;
-}
-
 /* --- checks ----------------------------------------------------------------------------- */
 
 static enum vxd_status check_place(const double p[3], const char *field,
@@ -78,7 +34,8 @@ static enum vxd_status check_direction(const double d[3], const char *field,
 {
     double copy[3] = {d[0], d[1], d[2]};
 
-    if (!isfinite(d[0]) || !isfinite(d[1]) || !isfinite(d[2]) || !normalize(copy)) {
+    if (!isfinite(d[0]) || !isfinite(d[1]) || !isfinite(d[2]) ||
+        !vxd_render_normalize(copy)) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
                         "is (%g, %g, %g), it must be finite and not 0", d[0], d[1], d[2]);
     }
@@ -116,7 +73,7 @@ static enum vxd_status check_camera(const struct vxd_render_picture *picture,
         view[i] = camera->target[i] - camera->eye[i];
     }
     if (!isfinite(view[0]) || !isfinite(view[1]) || !isfinite(view[2]) ||
-        !normalize(view)) {
+        !vxd_render_normalize(view)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "camera.target",
                          "is (%g, %g, %g), it must be finite and another point than the "
                          "eye",
@@ -198,43 +155,9 @@ out:
 
 /* --- numbers ---------------------------------------------------------------------------- */
 
-/* The camera's axes: forward, right and up, of unit length. */
-struct axes {
-    double forward[3], right[3], up[3];
-};
-
-static struct axes axes_of(const struct vxd_render_camera *camera)
-{
-    static const double others[2][3] = {{0, 0, 1}, {0, 1, 0}};
-    struct axes axes;
-    double up[3];
-
-    for (int i = 0; i < 3; i++) {
-        axes.forward[i] = camera->target[i] - camera->eye[i];
-        up[i] = camera->up[i];
-    }
-    normalize(axes.forward);
-    normalize(up);
-    for (int k = 0;; k++) {
-        cross(axes.forward, up, axes.right);
-        /* Nearer to the view than this, rounding would turn the picture. */
-        if (dot(axes.right, axes.right) > 1e-20 || k == 2) {
-            break;
-        }
-        memcpy(up, others[k], sizeof up);
-    }
-    normalize(axes.right);
-    cross(axes.right, axes.forward, axes.up);
-    if (camera->kind >= VXD_RENDER_EQUIRECTANGULAR) {
-        /* Level: up is up, and forward what of the view is across it. */
-        memcpy(axes.up, up, sizeof up);
-        cross(up, axes.right, axes.forward);
-    }
-    return axes;
-}
-
 static void set_plane_camera(const struct vxd_render_picture *picture,
-                             const struct axes *axes, struct vxd_render_params *params)
+                             const struct vxd_render_axes *axes,
+                             struct vxd_render_params *params)
 {
     const struct vxd_render_camera *camera = &picture->camera;
     bool is_pinhole = camera->kind == VXD_RENDER_PINHOLE;
@@ -263,8 +186,9 @@ static void set_plane_camera(const struct vxd_render_picture *picture,
 }
 
 static void set_sphere_camera(const struct vxd_render_picture *picture,
-                              const struct axes *axes, struct vxd_render_params *params,
-                              float *columns, float *rows)
+                              const struct vxd_render_axes *axes,
+                              struct vxd_render_params *params, float *columns,
+                              float *rows)
 {
     const struct vxd_render_camera *camera = &picture->camera;
 
@@ -328,7 +252,7 @@ static void set_lights(const struct vxd_render_picture *picture,
                      picture->sun_direction[2]};
     double span = picture->z_high - picture->z_low;
 
-    if (!normalize(sun)) {
+    if (!vxd_render_normalize(sun)) {
         sun[2] = 1; /* a mode without light */
     }
     for (int i = 0; i < 3; i++) {
@@ -360,12 +284,13 @@ static size_t n_floats(const struct vxd_render_picture *picture)
 static void set_params(const struct vxd_render_picture *picture,
                        struct vxd_render_params *params, float *tables)
 {
-    struct axes axes = axes_of(&picture->camera);
+    struct vxd_render_axes axes;
     float *ramp = tables + 2 * (size_t)VXD_RENDER_ANGLES;
     float *palette = ramp + 3 * (size_t)VXD_RENDER_RAMP_COLOURS;
     float *columns = palette + 3 * (size_t)picture->n_palette;
     float *rows = columns + 2 * (size_t)picture->width;
 
+    vxd_render_find_axes(&picture->camera, &axes);
     memset(params, 0, sizeof *params);
     memset(columns, 0, 2 * ((size_t)picture->width + picture->height) * sizeof *columns);
     params->kind = picture->camera.kind;

@@ -146,6 +146,29 @@ struct vxd_render_picture {
                     * that of the first voxel in it; 0 = never */
 };
 
+/* Sets a clear day: the sun's direction and strength, the ambient light, the colours of the sky. */
+void vxd_render_set_sky(struct vxd_render_picture *picture);
+
+/* The axes of a camera, of unit length; for cameras that look all around level: up is `up`, and
+ * forward what of the view is across it. */
+struct vxd_render_axes {
+    double forward[3], right[3], up[3];
+};
+
+/* in      camera  whose eye, target and up are as a picture needs them */
+void vxd_render_find_axes(const struct vxd_render_camera *camera,
+                          struct vxd_render_axes *out);
+
+/* Half of a box's diagonal. */
+double vxd_render_box_radius(const double low[3], const double high[3]);
+
+/* Puts an eye so far from a target that all of a box is in the picture, as seen from above a corner,
+ * and at least `least` away; cameras that look all around stand above the target and the box. Of the
+ * picture its size, and the camera's kind and fov_y_deg are read; lengths are of any unit. */
+void vxd_render_stand_back(const struct vxd_render_picture *picture, const double low[3],
+                           const double high[3], const double target[3], double least,
+                           double eye[3]);
+
 /* A picture that was checked, with its tables on the device. */
 struct vxd_render_plan;
 
@@ -182,6 +205,25 @@ enum vxd_status vxd_render_draw(struct vxd_queue *queue,
                                 const struct vxd_svdag *svdag, uint32_t root,
                                 const struct vxd_render_rect *part, uint32_t *pixels,
                                 struct vxd_err *err);
+
+/* What a camera sees of a smooth surface, that something else found by the rays of the picture's
+ * pixels. Arrays are of the whole picture, a row a pixel, in host memory. */
+struct vxd_render_seen {
+    const float *depths;    /* 0: nothing is there */
+    const float *normals;   /* x 3, of unit length */
+    const float *places;    /* x 3; HEIGHT */
+    const uint8_t *colours; /* x 3, red, green, blue; NULL: stone */
+    const uint8_t *labels;  /* LABEL: a colour's number, 0: stone */
+};
+
+/* Lights n rows of such a picture, without shadows: COLOUR, HEIGHT, LABEL and NORMAL, the latter as
+ * (n + 1) / 2 in red, green, blue, black where nothing is. Up gets all of the ambient light, down
+ * half of it.
+ * in      first, n  rows of the picture
+ * out     rgb       n x width x 3 bytes */
+void vxd_render_light_rows(const struct vxd_render_plan *plan,
+                           const struct vxd_render_seen *seen, uint32_t first, uint32_t n,
+                           uint8_t *rgb);
 
 /* The ray of a pixel's centre as it is cast: voxels, exactly. Not PATH's, which begin anywhere in
  * a pixel. */

@@ -85,6 +85,29 @@ VXD_HD bool vxd_render_has_materials(const struct vxd_render_params *params)
            params->materials.n_regions > 0;
 }
 
+struct vxd_render_plan {
+    struct vxd_context *context;
+    enum vxd_render_mode mode;
+    struct vxd_render_params params;
+    struct vxd_buffer host; /* the tables */
+    struct vxd_buffer device;
+    const float *columns; /* the host's, of params.columns and rows */
+    const float *rows;
+};
+
+/* The tables of a plan on the host, in their order. */
+static inline const float *vxd_render_host_ramp(const struct vxd_render_plan *plan)
+{
+    return (const float *)plan->host.ptr + 2 * (size_t)VXD_RENDER_ANGLES;
+}
+static inline const float *vxd_render_host_palette(const struct vxd_render_plan *plan)
+{
+    return vxd_render_host_ramp(plan) + 3 * (size_t)VXD_RENDER_RAMP_COLOURS;
+}
+
+/* Makes the length 1; false where there is none. Scaled first, so that squares stay finite. */
+bool vxd_render_normalize(double v[3]);
+
 struct vxd_render_call {
     struct vxd_svdag_view view;
     uint32_t root;

@@ -84,7 +84,7 @@ class CHeader:
     def members(self, message: Message, in_request: bool) -> list[str]:
         """Declarations of a record's members, with their comments before them."""
         found = []
-        for f in message.fields:
+        for f in self.client.fields(message):
             name = self.client.member(f)
             if name.endswith("."):
                 found += [f"bool {name.removesuffix('.')};"] if name != "." else []
@@ -95,6 +95,8 @@ class CHeader:
         return found
 
     def declared(self, f: Field, name: str, in_request: bool) -> list[str]:
+        if f.path in self.face.get("types", {}):
+            return [f"{self.face['types'][f.path]} {name}"]
         if f.is_rows:
             return [f"const struct voxeld_array *{name}", f"size_t n_{name}"]
         if f.is_tensor:
@@ -105,6 +107,8 @@ class CHeader:
             return [f"struct voxeld_pose {name}"]
         if f.is_message and f.message_of.name == "Cloud" and not f.is_repeated:
             return [f"const struct voxeld_cloud *{name}"]
+        if f.is_message and f.message_of.name == "Cloud":
+            return [f"const struct voxeld_cloud *{name}", f"size_t n_{name}"]
         if f.is_message and f.is_repeated:
             record = self.client.record(f.message_of)
             return [f"const struct {record} *{name}", f"size_t n_{name}"]
@@ -167,7 +171,7 @@ class CHeader:
         for method in self.client.methods():
             if self.client.method_face(method).get("result") != struct:
                 continue
-            for f in method.response.fields:
+            for f in self.client.fields(method.response):
                 name = self.client.member(f)
                 is_record = f.is_message and f.message_of.name in self.face["records"]
                 if "list" in result and is_record:
@@ -197,7 +201,8 @@ class CHeader:
             arguments.append(f"const struct {face['request']} *request")
         else:
             arguments.append("const struct voxeld_call *call")
-            arguments += [declaration for declaration, _ in self.client.parameters(method)]
+            fields = self.client.parameter_fields(method, face)
+            arguments += [declaration for _, declaration in fields]
         arguments += [self.client.result_argument(face), "struct voxeld_error *error"]
         text = without_http(method.request.comment) or method.option.summary
         text += "".join(f"\n\n{code}: {what}." for code, what in method.errors)

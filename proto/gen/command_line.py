@@ -32,15 +32,30 @@ class Option:
     parse: str  # of value into args->MEMBER
     needs: str  # the option that it goes with
     excludes: str  # the one that it does not go with
+    is_ordered: bool = False  # it is kept with its value, in the order of the command line
 
     @property
     def member(self) -> str:
         return self.name.replace("-", "_")
 
+    @property
+    def word(self) -> str:
+        """As it is on the command line; several options of a noun may share one."""
+        return self.flag.split(" ")[0].removeprefix("--")
+
+    @property
+    def is_flag(self) -> bool:
+        return " " not in self.flag if self.is_ordered else not self.declaration
+
 
 def c_string(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return "\n".join(f'"{line}\\n"' for line in escaped.split("\n"))
+
+
+def ident(name: str) -> str:
+    """A command's or option's name in C."""
+    return name.replace("-", "_")
 
 
 def listed(words: list[str]) -> str:
@@ -77,7 +92,12 @@ class CommandLine:
         self.schema = schema
         self.noun = noun
         self.face = face["ctl"]
-        self.c = face["c"]
+        self.c = face["c"] | {
+            key: face["c"].get(key, {}) | more for key, more in self.face.get("c", {}).items()
+        }
+        self.word = self.face.get("word", noun)  # the noun on the command line
+        # How members are printed as JSON, where not as they are: README.md.
+        self.json_forms = self.face.get("json", {})
         self.sources = f"{face['schema']}.proto and faces/{noun}.toml"
         self.options: dict[str, Option] = {}
         self.command_options: dict[str, list[str]] = {}
@@ -85,6 +105,27 @@ class CommandLine:
         self.helps: dict[tuple[str, str], str] = {}  # of a command's option
         for command in self.face["commands"]:
             self.collect(command)
+
+    @property
+    def subcommands(self) -> list[dict[str, Any]]:
+        """Those of the noun; the others are commands of voxelctl itself."""
+        return [c for c in self.face["commands"] if not c.get("top")]
+
+    @property
+    def has_noun(self) -> bool:
+        return "title" in self.face and "text" in self.face
+
+    @property
+    def has_ordered(self) -> bool:
+        return any(o.is_ordered for o in self.options.values())
+
+    def full_name(self, command: dict[str, Any]) -> str:
+        return command["name"] if command.get("top") else f"{self.word} {command['name']}"
+
+    def run_name(self, command: dict[str, Any]) -> str:
+        """The function by hand that runs a command."""
+        name = ident(command["name"])
+        return f"ctl_run_{name}" if command.get("top") else f"ctl_{self.noun}_{name}"
 
     # Options ----------------------------------------------------------------------------------
 
@@ -94,7 +135,7 @@ class CommandLine:
         for f in message.fields:
             if f.flag:
                 found.append(f)
-            elif f.is_message and not f.is_repeated and not f.is_tensor:
+            if f.is_message and not f.is_repeated and not f.is_tensor:
                 found += self.flagged(f.message_of)
         return found
 
@@ -105,26 +146,43 @@ class CommandLine:
                 self.options.setdefault(f.flag, self.option_of(f))
                 self.helps[command["name"], f.flag] = help_of(f)
                 names.append(f.flag)
+        own = [] if command.get("own_first") else names
         for name in command.get("own", []):
             if name in self.face["own"]:
                 self.options.setdefault(name, self.own_option(name, self.face["own"][name]))
                 self.helps[command["name"], name] = self.face["own"][name].get("help", "")
             elif name not in self.options:
-                fail(f"faces/{self.noun}.toml: no option --{name}")
+                self.options[name] = self.option_of(self.find_flag(name))
             self.helps.setdefault((command["name"], name), "")
-            names.append(name)
-        self.command_options[command["name"]] = names
+            own.append(name)
+        names = names if own is names else own + names
+        self.command_options[command["name"]] = list(dict.fromkeys(names))
+
+    def find_flag(self, name: str) -> Field:
+        """The field of a later command that has the option."""
+        methods = [c["method"] for c in self.face["commands"] if "method" in c]
+        for request in (self.schema.method(m).request for m in methods):
+            for f in self.flagged(request):
+                if f.flag == name:
+                    return f
+        fail(f"faces/{self.noun}.toml: no option --{name}")
+        raise AssertionError
 
     def option_of(self, f: Field) -> Option:
         member = f"args->{f.flag.replace('-', '_')}"
         needs = f.only_with[0] if f.only_with else ""
         other = f.message.field(needs) if needs and f.message.has(needs) else None
         excluded = [f.message.field(n) for n in f.never_with if f.message.has(n)]
+        right, declaration, parse = self.value_of(f, member)
+        needed = self.face.get("needs", {}).get(f.flag) or self.by_hand(f).get("needs")
         return Option(
             f.flag,
             f.option.flag,
-            *self.value_of(f, member),
-            needs=flag if (flag := self.flag_of(other) if other else "") != f.flag else "",
+            self.by_hand(f).get("right", right),
+            declaration,
+            parse,
+            needs=needed
+            or (flag if (flag := self.flag_of(other) if other else "") != f.flag else ""),
             excludes=next((flag for e in excluded if (flag := self.flag_of(e))), ""),
         )
 
@@ -138,6 +196,10 @@ class CommandLine:
     def value_of(self, f: Field, member: str) -> tuple[str, str, str]:
         """What is right, the member's declaration, and the parser's call."""
         name = member.removeprefix("args->")
+        by_hand = self.by_hand(f)
+        if "parse" in by_hand:
+            declaration = by_hand.get("declaration", "{0}").format(name)
+            return by_hand["right"], declaration, by_hand["parse"].format(f"&{member}")
         if f.is_rows:
             return (
                 "ARRAY=FILE, at most 16 times",
@@ -164,6 +226,11 @@ class CommandLine:
             return "a name", f"const char *{name}", ""
         return self.number_value(f, member, name)
 
+    def by_hand(self, f: Field) -> dict[str, Any]:
+        """How the face reads the field's option, or one like it, and fills the field."""
+        path = self.face.get("like", {}).get(f.path, f.path)
+        return self.face.get("fields", {}).get(path, {})
+
     def enum_value(self, f: Field, member: str, name: str) -> tuple[str, str, str]:
         kind = self.c["enums"][f.enum_of.name][0]
         if f.enum_of.name == "DType":
@@ -171,12 +238,15 @@ class CommandLine:
             self.choice_words[f.flag] = words
             call = f"ctl_parse_dtype(value, strlen(value), &{member})"
             return listed(words) if words else "a type", f"enum {kind} {name}", call
-        words = self.choices(f.enum_of)
+        words = [w for w in self.choices(f.enum_of) if w]
         self.choice_words[f.flag] = words
         call = f"parse_{name}(value, &{member})"
         return listed(words), f"enum {kind} {name}", call
 
     def choices(self, enum: Enum) -> list[str]:
+        """Its words by number; an empty one cannot be given."""
+        if enum.name in self.face.get("choices", {}):
+            return self.face["choices"][enum.name]
         names = [v.name for v in enum.values]
         while len({n.split("_", 1)[0] for n in names}) == 1 and all("_" in n for n in names):
             names = [n.split("_", 1)[1] for n in names]
@@ -191,13 +261,17 @@ class CommandLine:
             return listed(numbers), f"uint32_t {name}", call
         if f.type == Types.TYPE_DOUBLE:
             assert f.range is not None
-            call = f"ctl_parse_between(value, {f.range.low:g}, {f.range.high:.17g}, &{member})"
+            high = "HUGE_VAL" if math.isinf(f.range.high) else f"{f.range.high:.17g}"
+            call = f"ctl_parse_between(value, {f.range.low:g}, {high}, &{member})"
+            if f.range.open_low:
+                call += f" && {member} > {f.range.low:g}"
             unit = {"s": "seconds, ", "m": "metres, "}.get(f.unit, "")
             return f"{unit}{f.range.words()}", f"double {name}", call
         if f.type in (Types.TYPE_UINT32, Types.TYPE_INT32):
             low, high = 0.0, math.inf
             if f.range is not None:
                 low, high = f.range.low, f.range.high
+            low, high = self.by_hand(f).get("range", (low, high))
             low = 1 if low == 0 and f.option.default.isdigit() else low
             top = "UINT32_MAX" if math.isinf(high) else f"{high:.0f}"
             right = "a whole number" if math.isinf(high) else f"{low:.0f} to {top}"
@@ -213,11 +287,49 @@ class CommandLine:
         elif own["type"] == "names":
             right = "1 to 64 names, with commas"
             declaration, parse = f"{NAMES} {member}", f"ctl_parse_names(&args->{member}, value)"
+        elif own["type"] == "number":
+            low, high = own["range"]
+            right = right or f"{low:g} to {high:g}"
+            declaration = f"double {member}"
+            parse = f"ctl_parse_between(value, {low:g}, {high:.17g}, &args->{member})"
+        elif own["type"] == "count":
+            low, high = own["range"]
+            right = right or (f"{low} to {high}" if high > 0 else f"a number from {low} on")
+            declaration = f"uint32_t {member}"
+            top = high if high > 0 else "UINT32_MAX"
+            parse = f"ctl_parse_u32(value, {low}, {top}, &args->{member})"
+        elif own["type"] == "set":  # a bit for each word, from the lowest on
+            self.choice_words[name] = own["words"]
+            right = f"of {', '.join(own['words'])}"
+            declaration = f"uint32_t {member}"
+            words = ", ".join(f'"{w}"' for w in own["words"])
+            known = f"(const char *const[]){{{words}, NULL}}"
+            parse = f"ctl_parse_set(value, {known}, &args->{member})"
+        elif own["type"] == "parsed":  # by a function by hand
+            declaration = own["declaration"]
+            parse = own["parse"]
+        elif own["type"] == "choice":
+            right = listed([w for w in own["choices"] if w])
+            declaration = f"int {member}"
+            parse = f"parse_{member}(value, &args->{member})"
+        elif own["type"] == "ordered":
+            parse = "ctl_add_step(&args->steps, id, value)"
         elif own["type"] == "seconds":
             right = f"seconds, 0 to {own['high']}"
             declaration = f"double {member}"
             parse = f"ctl_parse_between(value, 0, {own['high']}, &args->{member})"
-        return Option(name, own["flag"], right, declaration, parse, "", "")
+        if "choices" in own:
+            self.choice_words[name] = [w for w in own["choices"] if w]
+        return Option(
+            name,
+            own["flag"],
+            right,
+            declaration,
+            parse,
+            own.get("needs", ""),
+            own.get("excludes", ""),
+            own["type"] == "ordered",
+        )
 
     def enumerator(self, option: str) -> str:
         return f"CTL_{self.noun.upper()}_{option.replace('-', '_').upper()}"
@@ -231,10 +343,12 @@ class CommandLine:
     # Manuals ----------------------------------------------------------------------------------
 
     def manual(self, command: dict[str, Any]) -> str:
-        name = f"voxelctl {self.noun} {command['name']}"
+        name = f"voxelctl {self.full_name(command)}"
         words = f" {command['words']}" if command["words"] else ""
         options = self.command_options[command["name"]]
         usage = f"usage: {name}{words}"
+        for more in command.get("usages", []):
+            usage += f" [OPTIONS]\n       {name} {more}"
         if len(options) <= 2 and not command.get("required"):
             for o in options:
                 if self.helps[command["name"], o] and f"--{o}" not in words:
@@ -247,27 +361,36 @@ class CommandLine:
         lines = []
         for o in options:
             help = overrides.get(o) or self.helps[command["name"], o]
+            if o in command.get("sections", {}):
+                title = command["sections"][o]
+                lines += ["", title] if title else [""]
             if help:
                 lines.append(option_lines(self.options[o].flag, help))
         if "more" in command:
             lines.append(command["more"].strip("\n"))
         if lines:
-            blocks.append("\n".join(lines))
+            blocks.append("\n".join(lines).strip("\n"))
+        if "after" in command:
+            blocks.append(command["after"].strip("\n"))
+        if command.get("top"):
+            blocks.append("The shared options: voxelctl --help.")
         example = textwrap.indent(command["example"].strip("\n"), "  ")
-        blocks.append(f"example\n{example}")
+        several = "examples" if command.get("several") else "example"
+        blocks.append(f"{several}\n{example}")
         return "\n\n".join(blocks)
 
     def noun_manual(self) -> str:
         commands = []
-        for command in self.face["commands"]:
-            word = command["words"].split(" | ")[0].split(" --")[0]
+        for command in self.subcommands:
+            word = command["words"].split(" | ")[0].split(" --")[0].replace("[@V]", "")
+            word = command.get("index", word)
             head = f"{command['name']} {word}".strip()
             commands.append(f"  {head.ljust(20)} {command.get('short', command['summary'])}")
-        head = f"subcommands (voxelctl {self.noun} SUBCOMMAND --help is the manual of each)"
+        head = f"subcommands (voxelctl {self.word} SUBCOMMAND --help is the manual of each)"
         return "\n\n".join(
             [
-                f"voxelctl {self.noun} - {self.face['title']}",
-                f"usage: voxelctl {self.noun} SUBCOMMAND ... [OPTIONS]",
+                f"voxelctl {self.word} - {self.face['title']}",
+                f"usage: voxelctl {self.word} SUBCOMMAND ... [OPTIONS]",
                 self.face["text"].strip("\n"),
                 "\n".join([head, *commands]),
                 self.face["after"].strip("\n"),
@@ -278,10 +401,15 @@ class CommandLine:
     def emit_manual(self, command: dict[str, Any]) -> str:
         name = command["name"]
         low, high = command.get("n_words") or [len(command["words"].split())] * 2
-        lines = [
-            f"const struct ctl_manual ctl_{self.noun}_{name}_manual = {{",
-            f'.command = {{.name = "{self.noun} {name}",',
-            f".help = {c_string(self.manual(command))}}},",
+        text = c_string(self.manual(command))
+        lines = []
+        if command.get("top"):
+            lines.append(f"const char ctl_{self.noun}_{ident(name)}_help[] = {text};\n")
+            text = f"ctl_{self.noun}_{ident(name)}_help"
+        lines += [
+            f"const struct ctl_manual ctl_{self.noun}_{ident(name)}_manual = {{",
+            f'.command = {{.name = "{self.full_name(command)}",',
+            f".help = {text}}},",
         ]
         if self.command_options[name]:
             lines.append(f".options = {self.bits(self.command_options[name])},")
@@ -301,26 +429,36 @@ class CommandLine:
             for f in self.flagged(self.schema.messages[message]):
                 if not f.is_enum or f.enum_of.name == "DType" or f.flag in done:
                     continue
+                if "parse" in self.by_hand(f):
+                    continue
                 done.add(f.flag)
                 kind = self.c["enums"][f.enum_of.name][0]
-                names = ", ".join(f'"{n}"' for n in self.choices(f.enum_of))
                 name = f.flag.replace("-", "_")
-                out.append(f"""static bool parse_{name}(const char *text, enum {kind} *out)
+                out.append(self.emit_choice(name, f"enum {kind}", self.choices(f.enum_of)))
+        for name, own in self.face.get("own", {}).items():
+            if own["type"] == "choice":
+                out.append(self.emit_choice(ident(name), "int", own["choices"]))
+        return out
+
+    @staticmethod
+    def emit_choice(name: str, kind: str, words: list[str]) -> str:
+        names = ", ".join(f'"{n}"' for n in words)
+        least = 0 if words[0] else 1
+        return f"""static bool parse_{name}(const char *text, {kind} *out)
 {{
     static const char *const names[] = {{{names}, NULL}};
     int choice = ctl_parse_choice(text, names);
 
-    *out = (enum {kind})choice;
-    return choice >= 0;
+    *out = ({kind})choice;
+    return choice >= {least};
 }}
-""")
-        return out
+"""
 
     def emit_known(self) -> str:
         rows, relations = [], []
         for o in self.options.values():
-            row = f'.name = "{o.name}", .right = "{o.right}"'
-            if not o.declaration:
+            row = f'.name = "{o.word}", .right = "{o.right}"'
+            if o.is_flag:
                 row += ", .is_flag = true"
             rows.append(f"{{{row}}},")
             relation = f"{{.option = {self.bit(o.name)}"
@@ -338,7 +476,13 @@ class CommandLine:
 
     def emit_take(self) -> str:
         cases = []
+        ordered = [o for o in self.options.values() if o.is_ordered]
+        if ordered:
+            labels = "".join(f"case {self.enumerator(o.name)}:\n" for o in ordered)
+            cases.append(f"{labels}return {ordered[0].parse};")
         for o in self.options.values():
+            if o.is_ordered:
+                continue
             if o.parse:
                 cases.append(f"case {self.enumerator(o.name)}:\nreturn {o.parse};")
             elif o.declaration:
@@ -349,7 +493,8 @@ class CommandLine:
         return (
             "static bool take(void *user, int id, const char *value)\n{\n"
             f"struct ctl_{noun}_args *args = user;\n\n"
-            f"args->given |= CTL_{noun.upper()}_BIT(id);\n"
+            + ("" if "value" in "".join(cases) else "(void)value;\n")
+            + f"args->given |= CTL_{noun.upper()}_BIT(id);\n"
             f"switch ((enum ctl_{noun}_option)id) {{\n"
             + "\n".join(cases)
             + "\ndefault: /* a flag */\nreturn true;\n}\n}\n"
@@ -382,22 +527,49 @@ class CommandLine:
 }}
 """
 
+    def emit_refuse(self) -> str:
+        return f"""{self.refuse_head()}
+{{
+    const struct ctl_own_option *option = &known[id - CTL_OPT_FIRST_OWN];
+
+    return ctl_usage(manual->command.name, "--%s%s%s: %s", option->name,
+     value != NULL ? " " : "", value != NULL ? value : "", option->right);
+}}
+"""
+
+    def refuse_head(self) -> str:
+        return (
+            f"int ctl_{self.noun}_refuse(const struct ctl_manual *manual, int id, "
+            "const char *value)"
+        )
+
     # Requests ---------------------------------------------------------------------------------
 
     def request_lines(self, message: Message, out: str) -> list[str]:
         lines = []
         for f in message.fields:
+            if f.path in self.c.get("without", []):
+                continue
             member = self.c["members"].get(f.path, f.name)
+            if "fill" in self.by_hand(f):
+                has = f"ctl_{self.noun}_has(args, {self.enumerator(f.flag)})" if f.flag else ""
+                lines += [line.format(out=out, has=has) for line in self.by_hand(f)["fill"]]
+                continue
             target, source = f"{out}{member}", f"args->{f.flag.replace('-', '_')}"
             given = f"ctl_{self.noun}_has(args, {self.enumerator(f.flag)})" if f.flag else ""
-            if f.name == "name" and message.name.endswith("Request"):
+            if f.path in self.face.get("words", {}):
+                lines.append(f"{target} = args->words[{self.face['words'][f.path]}];")
+            elif f.name == "name" and message.name.endswith("Request"):
                 lines.append(f"{out}{self.c['members']['*.name']} = args->words[0];")
             elif not f.flag and f.is_message and not f.is_repeated and not f.is_tensor:
-                inner = self.request_lines(f.message_of, out if member == "." else f"{target}.")
+                is_flat = member.endswith(".")
+                inner = self.request_lines(f.message_of, out if is_flat else f"{target}.")
                 flags = [i.flag for i in f.message_of.fields if i.flag]
                 if inner and member != ".":
                     has = f"ctl_{self.noun}_has(args, {self.enumerator(flags[0])})"
-                    inner.insert(0, f"{out}has_{member} = {has};")
+                    there = member.removesuffix(".") if is_flat else f"has_{member}"
+                    if f.path not in self.c.get("sent_if", {}):
+                        inner.insert(0, f"{out}{there} = {has};")
                 lines += inner
             elif not f.flag:
                 flag = self.flag_of(f)
@@ -410,6 +582,8 @@ class CommandLine:
             elif f.is_repeated:
                 lines += [f"{target} = {source}.names;", f"{out}n_{member} = {source}.n;"]
             elif f.is_message:
+                if f.path in self.c.get("optional", []):
+                    lines.append(f"{out}has_{f.name} = {given};")
                 lines.append(f"memcpy({target}, {source}, sizeof {target});")
             elif f.type == Types.TYPE_BOOL:
                 lines.append(f"{target} = {given};")
@@ -430,7 +604,7 @@ class CommandLine:
 
     def request_head(self, name: str, struct: str) -> str:
         return (
-            f"void ctl_{self.noun}_{name}_request(const struct ctl_{self.noun}_args *args, "
+            f"void ctl_{self.noun}_{ident(name)}_request(const struct ctl_{self.noun}_args *args, "
             f"struct {struct} *out)"
         )
 
@@ -441,8 +615,17 @@ class CommandLine:
         lines = []
         for f in message.fields:
             member = self.c["members"].get(f.path, f.name)
+            form = self.json_forms.get(f.path)
+            if form == "" or f.path in self.c.get("without", []):
+                continue
             if member == ".":
                 lines += self.json_lines(f.message_of, at, is_first and not lines)
+                continue
+            if member.endswith("."):
+                lines += self.json_presence(f, member.removesuffix("."), at)
+                continue
+            if form == ".":
+                lines += self.json_lines(f.message_of, f"{at}{member}.", is_first and not lines)
                 continue
             merged = next(
                 (o for o in message.fields if o.is_enum and o.only_with == [f.name]), None
@@ -452,6 +635,11 @@ class CommandLine:
             first = "true" if is_first and not lines else "false"
             comma = "" if first == "true" else ", "
             printed = self.json_value(f, merged, member, f"{at}{member}", first, comma)
+            if form is not None:
+                printed = self.json_form(form, member, f"{at}{member}", first, printed)
+            condition = self.face.get("json_if", {}).get(f.path, "").format(at)
+            if condition:
+                printed = self.json_if(f, condition, member, f"{at}{member}", printed)
             if (
                 f.only_with
                 and message.has(f.only_with[0])
@@ -460,6 +648,61 @@ class CommandLine:
                 printed = [f"if ({at}{f.only_with[0]}) {{", *printed, "}"]
             lines += printed
         return lines
+
+    def json_presence(self, f: Field, member: str, at: str) -> list[str]:
+        """A message whose members stand in its place, where it is there; else null. One of them
+        may be printed under the message's own name."""
+        lines = []
+        for inner in f.message_of.fields:
+            source = f"{at}{self.c['members'].get(inner.path, inner.name)}"
+            name = member if self.json_forms.get(inner.path) == "^" else inner.name
+            if inner.is_enum:
+                lines += self.json_choice(inner, name, source, "false")
+            else:
+                lines += self.json_value(inner, None, name, source, "false", ", ")
+        null = f'(void)fputs(", \\"{member}\\": null", stdout);'
+        return [f"if ({at}{member}) {{", *lines, "} else {", null, "}"]
+
+    def json_if(
+        self, f: Field, condition: str, member: str, source: str, printed: list[str]
+    ) -> list[str]:
+        """What is printed where the condition holds; a message is null elsewhere."""
+        if not f.is_message or f.is_repeated or f.message_of.name in ("Vec3", "Pose"):
+            return [f"if ({condition}) {{", *printed, "}"]
+        inner = self.json_lines(f.message_of, f"{source}.", True)
+        return [
+            f"if ({condition}) {{",
+            f'(void)fputs(", \\"{member}\\": {{", stdout);',
+            *inner,
+            "(void)fputc('}', stdout);",
+            "} else {",
+            f'(void)fputs(", \\"{member}\\": null", stdout);',
+            "}",
+        ]
+
+    @staticmethod
+    def json_form(
+        form: str, member: str, source: str, first: str, printed: list[str]
+    ) -> list[str]:
+        """As the face says: "date" adds a time as text, other words are the one member of each
+        item of a list that is printed."""
+        if form == "hex":
+            comma = "" if first == "true" else ", "
+            text = f'"{comma}\\"{member}\\": \\"%06" PRIx32 "\\""'
+            return [f"(void)printf({text}, {source});"]
+        if form == "date":
+            name = member.removesuffix("_ns")
+            return [*printed, f'ctl_json_member_date(stdout, false, "{name}", {source});']
+        comma = "" if first == "true" else ", "
+        count = f"{source.removesuffix(member)}n_{member}"
+        return [
+            f'(void)fputs("{comma}\\"{member}\\": [", stdout);',
+            f"for (size_t i = 0; i < {count}; i++) {{",
+            '(void)fputs(i > 0 ? ", " : "", stdout);',
+            f"ctl_json_string(stdout, {source}[i].{form});",
+            "}",
+            "(void)fputc(']', stdout);",
+        ]
 
     def json_value(
         self, f: Field, merged: Field | None, member: str, source: str, first: str, comma: str
@@ -502,6 +745,16 @@ class CommandLine:
                 "(void)fputc('}', stdout);",
                 "}",
             ]
+        if f.is_enum and f.enum_of.name == "Code":
+            name = f"voxeld_status_name({source})"
+            return [f'ctl_json_member_string(stdout, {first}, "{member}", {name});']
+        if f.is_enum and f.enum_of.name in self.face.get("enum_words", []):
+            return self.json_choice(f, member, source, first)
+        if f.is_repeated and f.type == Types.TYPE_STRING:
+            count = f"{source.removesuffix(member)}n_{member}"
+            return [f'ctl_json_member_strings(stdout, {first}, "{member}", {source}, {count});']
+        if f.type == Types.TYPE_FIXED64:  # not every reader of JSON keeps numbers of 64 bits
+            return [f'ctl_json_member_digest(stdout, {first}, "{member}", {source});']
         if f.is_enum and f.enum_of.name == "DType":
             return [
                 f'ctl_json_member_string(stdout, {first}, "{member}", ctl_dtype_name({source}));'
@@ -527,32 +780,40 @@ class CommandLine:
     def result_value(self, method: str, member: str, first: str) -> list[str]:
         """Prints a member of a result, an enum by its word; one that the reply does not have, as
         the number of rows, is a count."""
-        methods = self.schema.methods_of(self.noun)
-        response = next((m.response for m in methods if m.name == method), None)
-        if response is None or not response.has(member):
+        response = self.schema.method(method).response
+        if not response.has(member):
             kind = "number" if member.endswith("_ms") else "count"
             return [f'ctl_json_member_{kind}(stdout, {first}, "{member}", r->{member});']
         f = response.field(member)
-        if f.is_enum and f.enum_of.name != "DType":
-            names = ", ".join(f'"{n}"' for n in self.choices(f.enum_of))
-            return [
-                "{",
-                f"static const char *const names[] = {{{names}}};",
-                "",
-                f'ctl_json_member_choice(stdout, {first}, "{member}", names, '
-                f"sizeof names / sizeof names[0], (size_t)r->{member});",
-                "}",
-            ]
+        if f.is_enum and f.enum_of.name not in ("DType", "Code"):
+            return self.json_choice(f, member, f"r->{member}", first)
         comma = ", " if first == "false" else ""
         return self.json_value(f, None, member, f"r->{member}", first, comma)
+
+    def json_choice(self, f: Field, member: str, source: str, first: str) -> list[str]:
+        names = ", ".join(f'"{n}"' for n in self.choices(f.enum_of))
+        return [
+            "{",
+            f"static const char *const names[] = {{{names}}};",
+            "",
+            f'ctl_json_member_choice(stdout, {first}, "{member}", names, '
+            f"sizeof names / sizeof names[0], (size_t){source});",
+            "}",
+        ]
 
     def result_heads(self) -> list[tuple[str, str, list[str]]]:
         found = []
         for command in self.face["commands"]:
-            if "json" in command:
-                struct = self.c["methods"][command["method"]]["result"]
-                head = f"void ctl_{self.noun}_{command['name']}_json(const struct {struct} *r)"
+            if "json" in command and command["json"] != "record":
+                face = self.c["methods"][command["method"]]
+                struct = face.get("result") or face["record"]
+                name = ident(command["name"])
+                head = f"void ctl_{self.noun}_{name}_json(const struct {struct} *r)"
                 found.append((head, command["method"], command["json"]))
+        for name, method in self.face.get("replies", {}).items():
+            struct = self.c["methods"][method]["result"]
+            head = f"void ctl_{self.noun}_{name}_json(const struct {struct} *r)"
+            found.append((head, method, ["*"]))
         return found
 
     def emit_json(self) -> str:
@@ -566,6 +827,9 @@ class CommandLine:
             )
         for head, method, members in self.result_heads():
             lines = []
+            if members == ["*"]:
+                lines = self.json_lines(self.schema.method(method).response, "r->", True)
+                members = []
             for i, m in enumerate(members):
                 lines += self.result_value(method, m, "true" if i == 0 else "false")
             out.append(
@@ -581,18 +845,36 @@ class CommandLine:
         noun, upper = self.noun, self.noun.upper()
         options = list(self.options.values())
         enumerators = [self.enumerator(o.name) for o in options]
+        enumerators = enumerators or [f"CTL_{upper}_NONE"]
         members = [f"{o.declaration};" for o in options if o.declaration]
+        if self.has_ordered:
+            members.append("struct ctl_steps steps; /* options whose order counts */")
+        bits = "ctl_bits" if len(options) > 64 else "uint64_t"
+        one = "(ctl_bits)1" if len(options) > 64 else "UINT64_C(1)"
         manuals = [
-            f"extern const struct ctl_manual ctl_{noun}_{c['name']}_manual;"
+            f"extern const struct ctl_manual ctl_{noun}_{ident(c['name'])}_manual;"
             for c in self.face["commands"]
+            if "main" not in c
         ]
+        manuals += [
+            f"extern const char ctl_{noun}_{ident(c['name'])}_help[];"
+            for c in self.face["commands"]
+            if c.get("top")
+        ]
+        if self.has_noun:
+            manuals += [f"extern const char ctl_{noun}_{w}[];" for w in ("help", "summary")]
         requests = [f"{self.request_head(name, struct)};" for name, struct, _ in self.requests()]
         json = [f"{head};" for head, _ in self.record_heads()]
         json += [f"{head};" for head, _, _ in self.result_heads()]
         # voxeld.h includes no header that needs another noun's before it.
         headers = [self.c["header"]] if self.c.get("includes") else []
         headers += [f"client/c/include/voxeld_{name}.h" for name in self.c.get("parts", {})]
+        headers += self.face.get("headers", [])
         parts = "".join(f'#include "{name}"\n' for name in headers)
+        refuse = ""
+        if self.has_ordered:
+            refuse = "/* Reports that an option's value is invalid, or may not stand there. "
+            refuse += f"Returns CTL_USAGE. */\n{self.refuse_head()};\n\n"
         guard = f"VXD_CLIENT_VOXELCTL_GENERATED_{upper}_ARGS_H"
         what = f"Options and manuals of voxelctl {noun}, requests from them, and JSON."
         return formatted(
@@ -608,19 +890,17 @@ enum ctl_{noun}_option {{
     {", ".join(enumerators[1:])}
 }};
 
-#define CTL_{upper}_BIT(option) (UINT64_C(1) << ((option) - CTL_OPT_FIRST_OWN))
+#define CTL_{upper}_BIT(option) ({one} << ((option) - CTL_OPT_FIRST_OWN))
 
 /* A parsed command line. Members that were not given are zero or NULL. */
 struct ctl_{noun}_args {{
     const char *const *words; /* after the options */
     size_t n_words;
-    uint64_t given; /* CTL_{upper}_BIT of the options that were */
+    {bits} given; /* CTL_{upper}_BIT of the options that were */
     {chr(10).join(members)}
 }};
 
 {chr(10).join(manuals)}
-extern const char ctl_{noun}_help[];
-extern const char ctl_{noun}_summary[];
 
 /* False when the program is to end with *result, after a message. args is zeroed. */
 bool ctl_{noun}_parse(struct ctl_globals *globals, const struct ctl_manual *manual, int argc,
@@ -631,15 +911,70 @@ static inline bool ctl_{noun}_has(const struct ctl_{noun}_args *args, enum ctl_{
     return (args->given & CTL_{upper}_BIT(option)) != 0;
 }}
 
-/* Fill what options give; *out is zeroed, and borrows from args. */
+{refuse}/* Fill what options give; *out is zeroed, and borrows from args. */
 {chr(10).join(requests)}
 
 /* Print a record as JSON to standard output. */
 {chr(10).join(json)}
-
+{self.runs()}
 #endif
 """
         )
+
+    def runs(self) -> str:
+        """What is by hand and called by commands/generated."""
+        if not self.face.get("runs"):
+            return ""
+        run = f"ctl_{self.noun}_run_fn"
+        arguments = f"const struct ctl_globals *globals, const struct ctl_{self.noun}_args *args"
+        by_hand, checks, prints = [], [], []
+        for command in self.face["commands"]:
+            if "main" in command:
+                continue
+            if command.get("local"):
+                by_hand.append(f"int {self.run_name(command)}({arguments});")
+            elif not (command.get("drops") or "prints" in command):
+                by_hand.append(f"{run} {self.run_name(command)};")
+            if "prints" in command:
+                prints += [f"void {command['prints']}({self.printed(command)});"]
+            if "check" in command:
+                checks.append(f"int {command['check']}(const struct ctl_{self.noun}_args *args);")
+        folder = self.face.get("folder", self.noun)
+        text = f"\n/* By hand, in client/voxelctl/{folder}. Returns the exit status. */\n"
+        text += f"typedef int {run}(struct voxeld_client *client, {arguments});\n"
+        text += "\n".join(dict.fromkeys(by_hand)) + "\n"
+        if "connect" in self.face:
+            text += "/* Connects; NULL after a message. */\n"
+            text += f"struct voxeld_client *{self.face['connect']}(struct ctl_globals *globals);\n"
+        if checks:
+            text += "/* Look at the command line before there is a connection: CTL_OK, or an exit"
+            text += " status after a message. */\n" + "\n".join(dict.fromkeys(checks)) + "\n"
+        if prints:
+            text += "/* Print for people. */\n" + "\n".join(dict.fromkeys(prints)) + "\n"
+        return text
+
+    def printed(self, command: dict[str, Any]) -> str:
+        """What a function that prints takes."""
+        face = self.c["methods"][command["method"]]
+        struct = face.get("result") or face["record"]
+        one = self.one_record(command)
+        if one is not None:
+            struct = self.c["records"][one.message_of.name]
+        words = f"const struct ctl_{self.noun}_args *args, " if command.get("with_args") else ""
+        return f"{words}const struct {struct} *r"
+
+    def result_fields(self, message: Message) -> list[Field]:
+        return [f for f in message.fields if f.path not in self.c.get("without", [])]
+
+    def one_record(self, command: dict[str, Any]) -> Field | None:
+        """The record that the reply has, where its result is a list of one."""
+        face = self.c["methods"][command["method"]]
+        if "result" not in face or "list" not in self.c["results"][face["result"]]:
+            return None
+        response = self.schema.method(command["method"]).response
+        records = self.c["records"]
+        found = [f for f in response.fields if f.is_message and f.message_of.name in records]
+        return found[0] if found and not found[0].is_repeated else None
 
     def source(self) -> str:
         parts = [
@@ -647,6 +982,7 @@ static inline bool ctl_{noun}_has(const struct ctl_{noun}_args *args, enum ctl_{
             self.emit_known(),
             self.emit_take(),
             self.emit_parse(),
+            *([self.emit_refuse()] if self.has_ordered else []),
             *(
                 f"{self.request_head(name, struct)}\n{{\n" + "\n".join(lines) + "\n}\n"
                 for name, struct, lines in self.requests()
@@ -654,15 +990,19 @@ static inline bool ctl_{noun}_has(const struct ctl_{noun}_args *args, enum ctl_{
         ]
         what = f"Options of voxelctl {self.noun}, and requests from them."
         head = HEAD.format(sources=self.sources, what=what)
+        body = "\n".join(parts)
+        head += "#include <math.h>\n" if "HUGE_VAL" in body else ""
         head += (
             f'#include <string.h>\n\n#include "client/voxelctl/generated/{self.noun}_args.h"\n\n'
         )
-        return formatted(head + "\n".join(parts))
+        return formatted(head + body)
 
     def manuals(self) -> str:
-        parts = [self.emit_manual(command) for command in self.face["commands"]]
-        parts.append(f"const char ctl_{self.noun}_help[] = {c_string(self.noun_manual())};\n")
-        parts.append(f'const char ctl_{self.noun}_summary[] = "{self.face["summary"]}";\n')
+        commands = [c for c in self.face["commands"] if "main" not in c]
+        parts = [self.emit_manual(command) for command in commands]
+        if self.has_noun:
+            parts.append(f"const char ctl_{self.noun}_help[] = {c_string(self.noun_manual())};\n")
+            parts.append(f'const char ctl_{self.noun}_summary[] = "{self.face["summary"]}";\n')
         what = f"Manuals of voxelctl {self.noun}."
         head = HEAD.format(sources=self.sources, what=what)
         head += f'#include "client/voxelctl/generated/{self.noun}_args.h"\n\n'
@@ -680,9 +1020,11 @@ static inline bool ctl_{noun}_has(const struct ctl_{noun}_args *args, enum ctl_{
 def outputs(schema: Schema, noun: str, face: dict[str, Any]) -> dict[str, str]:
     line = CommandLine(schema, noun, face)
     folder = "client/voxelctl/generated"
-    return {
+    made = {
         f"{folder}/{noun}_args.h": line.header(),
         f"{folder}/{noun}_args.c": line.source(),
         f"{folder}/{noun}_manuals.c": line.manuals(),
-        f"{folder}/{noun}_json.c": line.json(),
     }
+    if line.record_heads() or line.result_heads():
+        made[f"{folder}/{noun}_json.c"] = line.json()
+    return made

@@ -16,6 +16,7 @@ from pathlib import Path
 import c_client
 import c_header
 import command_line
+import command_runs
 import objects
 import openapi
 import python_client
@@ -43,6 +44,7 @@ def all_outputs() -> dict[str, str]:
     made |= objects.outputs(schema)
     faces = {p.stem: tomllib.loads(p.read_text()) for p in sorted((HERE / "faces").glob("*.toml"))}
     made |= shells.outputs(schema, faces)
+    made |= command_runs.outputs(schema, faces)
     for noun, face in faces.items():
         made |= c_header.outputs(schema, noun, face)
         made |= c_client.outputs(schema, noun, face)

@@ -75,8 +75,9 @@ def snake(name: str) -> str:
 
 
 def plural(noun: str) -> str:
-    if noun == "why":
-        return "explanations"
+    named = {"why": "explanations", "admin": "the daemon"}
+    if noun in named:
+        return named[noun]
     return f"{noun}es" if noun.endswith("ch") else f"{noun}s"
 
 
@@ -134,7 +135,7 @@ class Enum:
         return f"Voxeld__V1__{self.name.replace('.', '__')}"
 
     def c_value(self, name: str) -> str:
-        return f"VOXELD__V1__{snake(self.name).upper()}__{name}"
+        return f"VOXELD__V1__{snake(self.name).upper().replace('.', '__')}__{name}"
 
 
 @dataclass

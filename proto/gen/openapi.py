@@ -9,6 +9,8 @@ import math
 import re
 from typing import Any
 
+import openapi_query
+import openapi_views
 from model import (
     INTEGERS_32,
     INTEGERS_64,
@@ -25,8 +27,9 @@ from model import (
 Json = dict[str, Any]
 PROTOBUF = "application/x-protobuf"
 SAFETENSORS = "application/x-safetensors"
-FORMATS = ["pcd", "ply", "npy", "npz", "las", "kitti", "nuscenes"]
-FORMATS_OF = {"scene_import_mesh": ["ply", "obj"]}
+# A file as the body: what it is where it is no scan, and the parts of a form.
+FILES = {"scene_import_mesh": "a mesh", "volume_integrate": "a depth image"}
+PARTS = {"volume_integrate": ["depth", "colour", "labels"]}
 # gRPC's codes -> HTTP's, as common.proto has them.
 STATUS = {
     "INVALID_ARGUMENT": 400,
@@ -48,6 +51,22 @@ COMMON = {
     "PERMISSION_DENIED": "The token has not the scope, or Host or Origin are not allowed.",
     "UNAVAILABLE": "The queue is full, or the server starts or ends; try again later.",
     "DEADLINE_EXCEEDED": "Not done in time.",
+}
+# What some answer, besides.
+MORE = {
+    "FAILED_PRECONDITION": "What it is of is not such that it could be done.",
+    "NOT_FOUND": "There is none of that name.",
+    "RESOURCE_EXHAUSTED": "It would exceed a limit, which `message` names.",
+}
+EXAMPLES = {
+    "INVALID_ARGUMENT": ("size.y", "is -0.1, it must be > 0 and finite as float32, in metres"),
+    "UNAUTHENTICATED": ("Authorization", "a token is needed: Authorization: Bearer TOKEN"),
+    "PERMISSION_DENIED": ("", "'robot' has not the scope write"),
+    "UNAVAILABLE": ("", "the queue is full: 64 requests wait (limits.queue)"),
+    "DEADLINE_EXCEEDED": ("header.timeout_ms", "not done within 1000 ms"),
+    "FAILED_PRECONDITION": ("show", "the volume \"kitchen\" keeps no labels"),
+    "NOT_FOUND": ("name", "there is no scene 'yerd'; did you mean 'yard'?"),
+    "RESOURCE_EXHAUSTED": ("", "the map would have 2147483648 bytes (limits.map_bytes)"),
 }
 HEADERS = {
     "X-Request-Id": (
@@ -73,6 +92,10 @@ HEADERS = {
     "X-Voxeld-Max-Age-Ms": (
         {"type": "integer", "minimum": 0},
         "Not started when it has waited longer; 0 = no limit.",
+    ),
+    "traceparent": (
+        {"type": "string", "pattern": "^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"},
+        "W3C Trace Context; logged and returned.",
     ),
     "Idempotency-Key": (
         {"type": "string"},
@@ -186,6 +209,24 @@ def holds_tensors(message: Message) -> bool:
     return any(m.name == "Tensor" for m in reachable(message))
 
 
+def as_json(message: Message, value: Any) -> Any:
+    """An example as a reply would have it: 64-bit integers are strings, as the schema says."""
+
+    def one(f: Field, inner: Any) -> Any:
+        if isinstance(f.of, Message):
+            return as_json(f.of, inner)
+        return str(inner) if f.type in INTEGERS_64 else inner
+
+    made = {}
+    for f in message.fields:
+        key = json_name(f.name)
+        if key in value:
+            inner = value[key]
+            made[key] = [one(f, i) for i in inner] if f.is_repeated else one(f, inner)
+    assert set(made) == set(value), (message.name, set(value) - set(made))
+    return made
+
+
 class OpenApi:
     """Writes the document."""
 
@@ -196,7 +237,7 @@ class OpenApi:
     def content(self, message: Message, example: Any = None) -> Json:
         body: Json = {"schema": ref(message.name)}
         if example is not None:
-            body["example"] = example
+            body["example"] = as_json(message, example)
         binary = {"type": "string", "format": "binary"}
         serialized = {**binary, "description": f"a serialized voxeld.v1.{message.name}"}
         return {"application/json": body, PROTOBUF: {"schema": serialized}}
@@ -243,25 +284,35 @@ class OpenApi:
         made["parameters"] = [ref(name, "parameters") for name in HEADERS]
         content = self.content(method.request, json.loads(method.option.example))
         if method.option.query:
-            for key in method.option.query:
-                what = "of a scan file as the body" if key == "format" else "beside a scan file"
-                formats = FORMATS_OF.get(method.name, FORMATS)
-                known = {"type": "string", "enum": formats} if key == "format" else {}
-                made["parameters"].append(
-                    {
-                        "name": key,
-                        "in": "query",
-                        "required": False,
-                        "description": f"The request's {key}, {what}.",
-                        "schema": known or {"type": "string"},
-                    }
-                )
-            file = {"type": "string", "format": "binary"}
-            content["application/octet-stream"] = {
-                "schema": {**file, "description": "a scan file; `format` says which"}
-            }
+            beside = openapi_query.beside_file(method.name, list(method.option.query))
+            for parameter in beside:
+                parameter["description"] = f"Beside a file: {parameter['description']}."
+            made["parameters"] += beside
+            content |= self.file_bodies(method, beside)
         made["requestBody"] = {"required": True, "content": content}
         made["responses"] = self.responses(method)
+        return made
+
+    def file_bodies(self, method: Method, beside: list[Json]) -> Json:
+        """A file as the body, or in the parts of a form; the rest of the request is the query."""
+        binary = {"type": "string", "format": "binary"}
+        shown = {p["name"]: p["example"] for p in beside}
+        kept = [key for key in ("format", "name", "network", "size") if key in shown]
+        query = "&".join(f"{key}={shown[key]}" for key in kept)
+        words = (
+            f"{FILES.get(method.name, 'a scan file')}, as `format` says: "
+            "curl -H 'Content-Type: application/octet-stream' --data-binary @FILE "
+            f"'http://localhost:8420/v1/{method.name}?{query}'"
+        )
+        made: Json = {"application/octet-stream": {"schema": {**binary, "description": words}}}
+        if method.name in PARTS:
+            parts = PARTS[method.name]
+            form = {
+                "type": "object",
+                "required": parts[:1],
+                "properties": {p: binary for p in parts},
+            }
+            made["multipart/form-data"] = {"schema": form}
         return made
 
     def get(self, method: Method) -> Json:
@@ -272,6 +323,7 @@ class OpenApi:
                 "in": "path",
                 "required": True,
                 "schema": field_schema(method.request.field(name)),
+                "example": json.loads(method.option.example)[name],
             }
             for name in re.findall(r"\{(\w+)\}", method.option.get)
         ]
@@ -280,43 +332,6 @@ class OpenApi:
         made["responses"] = self.responses(method)
         return made
 
-    def view(self, what: str, kind: str, schema: Json, is_open: bool, more: Json) -> Json:
-        made: Json = {"tags": ["service"], "summary": what}
-        if is_open:
-            made["security"] = []
-        content = {kind: {"schema": schema}}
-        made["responses"] = {"200": {"description": "OK", "content": content}, **more}
-        return {"get": made}
-
-    def views(self) -> Json:
-        """GET routes that are no methods."""
-        state = {"type": "string", "enum": ["starting", "serving", "draining", "lost"]}
-        ready = {
-            "type": "object",
-            "properties": {"ready": {"type": "boolean"}, "state": state},
-        }
-        live = {"type": "object", "properties": {"live": {"type": "boolean"}}}
-        not_ready = {"description": "not ready", "content": {"application/json": {"schema": ready}}}
-        denied = {
-            "401": ref("Unauthenticated", "responses"),
-            "403": ref("PermissionDenied", "responses"),
-        }
-        text = {"type": "string"}
-        json_type = "application/json"
-        return {
-            "/": self.view("A page that leads to the others.", "text/html", text, True, {}),
-            "/metrics": self.view(
-                "Metrics in Prometheus' text format. Scope read.", "text/plain", text, False, denied
-            ),
-            "/v1/health/live": self.view("The process lives.", json_type, live, True, {}),
-            "/v1/health/ready": self.view(
-                "Requests are served.", json_type, ready, True, {"503": not_ready}
-            ),
-            "/v1/openapi.json": self.view(
-                "This document.", json_type, {"type": "object"}, True, {}
-            ),
-        }
-
     def paths(self) -> Json:
         made: Json = {}
         for method in self.schema.methods:
@@ -324,7 +339,7 @@ class OpenApi:
         for method in self.schema.methods:
             if method.option.get:
                 made.setdefault(method.option.get, {})["get"] = self.get(method)
-        return made | self.views()
+        return made | openapi_views.paths(self.version)
 
     def error_schema(self) -> Json:
         return {
@@ -369,15 +384,36 @@ class OpenApi:
                 "content": body,
             }
         }
-        for code, what in COMMON.items():
-            responses[response_name(code)] = {"description": what, "content": body}
+        for code, what in (COMMON | MORE).items():
+            field, message = EXAMPLES[code]
+            shown = {"code": code, "message": message, "field": field, "request_id": "1b23d483-3"}
+            responses[response_name(code)] = {
+                "description": what,
+                "content": {"application/json": {"schema": ref("Error"), "example": shown}},
+            }
         return {
             "securitySchemes": {
                 "bearer": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "A token, where the server asks for one.",
-                }
+                    "description": "A token, where the server asks for one. A client certificate "
+                    "(tls.client_names) or the user at the other end of a unix socket may stand "
+                    "for one.",
+                },
+                "cookie": {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": "voxeld_8420",
+                    "description": "The dashboard's, which POST /v1/session gives; its name ends "
+                    "in the server's port.",
+                },
+                "ticket": {
+                    "type": "apiKey",
+                    "in": "query",
+                    "name": "token",
+                    "description": "In URLs of WebSockets: a ticket of POST /v1/session/ticket, or "
+                    "a token with the scope read alone.",
+                },
             },
             "responses": responses,
             "parameters": {
@@ -404,8 +440,9 @@ class OpenApi:
                 "description": DESCRIPTION,
             },
             "servers": [{"url": "/"}],
-            "security": [{"bearer": []}],
-            "tags": [{"name": noun} for noun in nouns],
+            # None of them where the server has no tokens.
+            "security": [{"bearer": []}, {"cookie": []}, {}],
+            "tags": [{"name": noun} for noun in [*nouns, "dashboard"]],
             "paths": self.paths(),
             "components": self.components(),
         }

@@ -21,6 +21,14 @@ from __future__ import annotations
 SCALARS = {Types.TYPE_BOOL: "bool", Types.TYPE_STRING: "str", Types.TYPE_BYTES: "bytes"}
 SCALARS |= dict.fromkeys((Types.TYPE_DOUBLE, Types.TYPE_FLOAT), "float")
 UNITS = {"m": "metres", "deg": "degrees", "voxels": "voxels"}
+ELEMENTS = {  # of tensors in NumPy: the type, and as the wire has it
+    "INT8": ("np.int8", "|i1"),
+    "UINT8": ("np.uint8", "|u1"),
+    "UINT16": ("np.uint16", "<u2"),
+    "INT32": ("np.int32", "<i4"),
+    "UINT64": ("np.uint64", "<u8"),
+    "FLOAT32": ("np.float32", "<f4"),
+}
 COMMON = (
     ("timeout", "float | None", "None"),
     ("request_id", "str | None", "None"),
@@ -121,8 +129,16 @@ class PythonClient:
         self.noun = noun
         self.face = face["python"]
         self.source = face["schema"]
-        self.module = f"{self.source}_pb2"
         self.records = self.face["records"]
+        self.owner = self.face.get("owner", noun.title())  # the class that has methods
+        self.is_typed = self.face.get("typed", False)  # arrays of records have the schema's types
+        self.names = self.face.get("members", {})  # field -> member or argument
+
+    def module_of(self, message: Message) -> str:
+        return f"{message.file}_pb2"
+
+    def name_of(self, f: Field) -> str:
+        return self.names.get(f.path, f.name)
 
     # Types ------------------------------------------------------------------------------------
 
@@ -132,6 +148,8 @@ class PythonClient:
             return self.face["types"][f.path]
         if f.is_rows:
             kind = "dict[str, exchange.Array]"
+        elif f.is_tensor and self.is_typed:
+            kind = f"npt.NDArray[{ELEMENTS[f.option.dtype][0]}]"
         elif f.is_tensor:
             arrays = {"INT32": "npt.NDArray[np.int32]", "UINT8": "npt.NDArray[np.bool_]"}
             kind = arrays.get(f.option.dtype, "exchange.Array")
@@ -139,7 +157,9 @@ class PythonClient:
             kind = "tuple[float, float, float]"
         elif f.is_message:
             kind = self.records[f.message_of.name]["class"]
-            kind = f"tuple[{kind}, ...]" if f.is_repeated else f"{kind} | None"
+            needed = f.name in self.records.get(f.message.name, {}).get("needs", [])
+            one = kind if needed else f"{kind} | None"
+            kind = f"tuple[{kind}, ...]" if f.is_repeated else one
         elif f.is_enum:
             kind = "DType" if f.enum_of.name == "DType" else "str"
         else:
@@ -182,12 +202,13 @@ class PythonClient:
             if f.name in face.get("without", []) or merges:
                 continue
             if f.name in face.get("flatten", []):
-                found += [(inner, f"{f.name}.{inner.name}") for inner in f.message_of.fields]
+                kept = [i for i in f.message_of.fields if i.name not in face.get("without", [])]
+                found += [(inner, f"{f.name}.{inner.name}") for inner in kept]
             else:
                 found.append((f, f.name))
         order = face.get("order", [])
         place = {name: i for i, name in enumerate(order)}
-        return sorted(found, key=lambda m: place.get(m[0].name, len(order)))
+        return sorted(found, key=lambda m: place.get(self.name_of(m[0]), len(order)))
 
     def method_of(self, message: Message) -> Method | None:
         return next((m for m in self.schema.methods if m.response is message), None)
@@ -225,6 +246,8 @@ class PythonClient:
             made = f"{snake(self.records[f.message_of.name]['class'])}_of"
             if f.is_repeated:
                 return f"tuple({made}(m) for m in {source})"
+            if f.name in self.records.get(f.message.name, {}).get("needs", []):
+                return f"{made}({source})"
             return f'{made}({source}) if message.HasField("{f.name}") else None'
         if f.is_enum and f.enum_of.name == "DType":
             return f"exchange.known_dtype({source})"
@@ -240,6 +263,8 @@ class PythonClient:
             for d in f.shape[1:]
             if d.isdigit() or (method and method.request.has(d))
         )
+        if self.is_typed:
+            return self.typed_value(f, method)
         n = f"message.{f.shape[0]}" if f.shape and f.message.has(f.shape[0]) else "n"
         if f.option.dtype == "INT32":
             if f.range is None or f.range.low != -1:
@@ -260,6 +285,17 @@ class PythonClient:
         inner = f"{value}\n            if {' and '.join(terms)}\n            else None"
         return f"(\n            {inner}\n        )"
 
+    def typed_value(self, f: Field, method: Method | None) -> str:
+        columns = "".join(f", {d}" for d in f.shape[1:])
+        terms = self.conditions(f, method)
+        if f.option.absent_where:
+            terms.append(f'message.HasField("{f.name}")')
+        value = f'reply.array("{f.name}", "{ELEMENTS[f.option.dtype][1]}", n{columns})'
+        return f"{value} if {' and '.join(terms)} else None" if terms else value
+
+    def may_lack(self, f: Field, method: Method | None) -> bool:
+        return f.is_tensor and bool(self.conditions(f, method) or f.option.absent_where)
+
     def record_doc(self, message: Message) -> str:
         face = self.records[message.name]
         rows = []
@@ -269,8 +305,9 @@ class PythonClient:
             if merged is not None:
                 names = self.choices(merged.enum_of).strip("()").replace("'", '"')
                 text = f"{names}, or None: a restart of the server forgets it"
+            text = self.face.get("member_docs", {}).get(f.path, text)
             if text:
-                rows.append((f.name, text))
+                rows.append((self.name_of(f), text))
         return docstring([" ".join(face["doc"].split())], rows, "", "    ")
 
     def emit_record(self, message: Message) -> str:
@@ -280,11 +317,15 @@ class PythonClient:
         lines = [self.record_doc(message), ""]
         for f, _ in self.members(message):
             is_merged = self.merged_enum(f) is not None
-            kind = self.record_type(f, f.is_tensor and bool(self.conditions(f, method)))
+            kind = self.record_type(f, self.may_lack(f, method))
             kind = "str | None" if is_merged else kind
             default = face.get("defaults", {}).get(f.name)
-            lines.append(f"    {f.name}: {kind}" + (f" = {default}" if default else ""))
-        if face.get("header"):
+            lines.append(f"    {self.name_of(f)}: {kind}" + (f" = {default}" if default else ""))
+        if face.get("header") == "replayed":
+            order = face.get("order", [])
+            place = order.index("replayed") if "replayed" in order else len(lines)
+            lines.insert(2 + place, "    replayed: bool")
+        elif face.get("header"):
             lines += ["    replayed: bool", "    arrays_dropped: bool"]
         if face.get("parts"):
             lines += ["", *(f"    {part}" for part in face["parts"])]
@@ -299,16 +340,21 @@ class PythonClient:
         method = self.method_of(message)
         members = self.members(message)
         has_arrays = any(f.is_tensor or f.is_rows for f, _ in members)
-        values = [f"{f.name}={self.member_value(f, path, method)}," for f, path in members]
-        if face.get("header"):
+        values = [f"{self.name_of(f)}={self.member_value(f, path, method)}," for f, path in members]
+        if face.get("header") == "replayed":
+            values.append("replayed=replayed,")
+        elif face.get("header"):
             values += ["replayed=reply.replayed,", "arrays_dropped=reply.dropped,"]
         name = face["class"]
         lines = [f"def {snake(name)}_of("]
         if has_arrays:
             lines[0] += f"reply: exchange.Reply, request: Any, n: int) -> {name}:"
             lines.append("    message = reply.message")
+        elif face.get("header") == "replayed":
+            lines[0] += f"message: Any, replayed: bool) -> {name}:"
         else:
             lines[0] += f"message: Any) -> {name}:"
+        lines += [f'    exchange.need(message, "{n}")' for n in face.get("needs", [])]
         return "\n".join(
             [*lines, f"    return {name}(", *(f"        {v}" for v in values), "    )"]
         )
@@ -326,7 +372,7 @@ class PythonClient:
             [
                 f"def {snake(name)}_message(value: {name}, field: str) -> Any:",
                 "    return exchange.message_of(",
-                f"        {self.module}.{message.name},",
+                f"        {self.module_of(message)}.{message.name},",
                 *(f"        {v}" for v in values),
                 "    )",
             ]
@@ -355,14 +401,16 @@ class PythonClient:
         numpy = "import numpy as np\n" if "np." in code else ""
         numpy += "import numpy.typing as npt\n" if "npt." in code else ""
         imports += f"{numpy}\n" if numpy else ""
-        if self.module in code:
-            imports += f"from voxeld.v1 import {self.module}\n\n"
+        modules = sorted(set(re.findall(r"\b(\w+_pb2)\.", code)))
+        if modules:
+            imports += f"from voxeld.v1 import {', '.join(modules)}\n\n"
         ours = [n for n in ("exchange", "wire") if f"{n}." in code]
         imports += f"from .. import {', '.join(ours)}\n" if ours else ""
         if re.search(r"\bDType\b", code):
             imports += "from ..cloud import DType\n"
         if "@shown" in code:
             imports += "from ..shown import shown\n"
+        imports += "".join(f"{line}\n" for line in self.face.get("imports", []))
         return f"{imports.rstrip()}\n\n" + ("" if self.face["choices"] else "\n")
 
     # Methods ----------------------------------------------------------------------------------
@@ -371,6 +419,9 @@ class PythonClient:
         """Of the request, or of a message in it whose fields are arguments."""
         if request.has(name):
             return request.field(name), ""
+        for f in request.fields:
+            if self.name_of(f) == name:
+                return f, ""
         for f in request.fields:
             if f.is_message and not f.is_repeated and not f.is_tensor:
                 inner = f.message_of
@@ -397,8 +448,8 @@ class PythonClient:
 
     def argument_type(self, p: Parameter) -> str:
         f = p.field
-        if f.path in self.face["types"]:
-            kind = self.face["types"][f.path]
+        if self.of_field("types", f):
+            kind = self.of_field("types", f)
         elif f.is_rows:
             kind = "exchange.Values"
         elif f.is_tensor:
@@ -414,6 +465,11 @@ class PythonClient:
         else:
             kind = SCALARS.get(f.type, "int")
         return f"{kind} | None" if p.default == "None" else kind
+
+    def of_field(self, table: str, f: Field) -> str:
+        """What the face says of the field, or of its message."""
+        found: str = self.face[table].get(f.path, "")
+        return found or (self.face[table].get(f.message_of.name, "") if f.is_message else "")
 
     def checks(self, parameters: list[Parameter]) -> list[str]:
         lines = []
@@ -435,8 +491,8 @@ class PythonClient:
             names = self.choices_name(merged.enum_of)
             choice = f'exchange.choice_of({p.name}, {names}, "{p.name}")'
             return [(f.name, f"{p.name} is not None"), (merged.name, choice)]
-        if f.path in self.face["convert"]:
-            return [(f.name, self.face["convert"][f.path].format(p.name))]
+        if self.of_field("convert", f):
+            return [(f.name, self.of_field("convert", f).format(p.name))]
         if f.is_message:
             made = f"{snake(self.records[f.message_of.name]['class'])}_message"
             return [(f.name, f'None if {p.name} is None else {made}({p.name}, "{p.name}")')]
@@ -487,12 +543,13 @@ class PythonClient:
 
     def construct(self, name: str, kind: str, values: dict[str, str]) -> list[str]:
         one = ", ".join(f"{k}={v}" for k, v in values.items())
-        line = f"{name} = exchange.message_of({self.module}.{kind}{', ' if one else ''}{one})"
+        module = self.module_of(self.schema.messages[kind])
+        line = f"{name} = exchange.message_of({module}.{kind}{', ' if one else ''}{one})"
         if len(line) + 4 <= WIDTH:
             return [line]
         return [
             f"{name} = exchange.message_of(",
-            f"    {self.module}.{kind},",
+            f"    {module}.{kind},",
             *(f"    {k}={v}," for k, v in values.items()),
             ")",
         ]
@@ -515,6 +572,7 @@ class PythonClient:
             tensors = [p for p in parameters if p.field.is_tensor]
             if len(tensors) > 1:  # of which one has n rows
                 n = next(f"len({p.name}_array)" for p in tensors if p.field.shape[:1] == ["n"])
+                n = f"len({face['n']}_array)" if "n" in face else n
             if not sends and first is not None and first.shape[:1] == ["n"]:
                 n = f'reply.n_rows("{first.name}")'
             arguments = (
@@ -524,22 +582,28 @@ class PythonClient:
             call = [f"reply = exchange.send({arguments})"]
             if len(call[0]) + 4 > WIDTH:
                 call = ["reply = exchange.send(", f"    {arguments}", ")"]
-            return [
-                *call,
-                "with reply:",
-                f"    return {snake(record)}_of(reply, message, {n})",
-            ]
-        verb, last = ("change", ", sequence") if method.mutates else ("ask", "")
+            reads = any(f.is_tensor or f.is_rows for f, _ in self.members(method.response))
+            taken = f"reply, message, {n}" if reads else "reply.message"
+            return [*call, "with reply:", f"    return {snake(record)}_of({taken})"]
+        changes = method.mutates or face.get("changes", False)
+        verb, last = ("change", ", sequence") if changes else ("ask", "")
+        record = self.records.get(face.get("as", method.response.name), {})
+        replayed = "returns" not in face and record.get("header") == "replayed"
+        reply = "reply, replayed" if replayed else "reply"
+        verb = "changed" if replayed else verb
         arguments = f'{client}, "{method.name}", message, timeout, request_id{last}'
-        call = [f"reply = exchange.{verb}({arguments})"]
+        if face.get("returns") == "None":
+            return [f"exchange.{verb}({arguments})"]
+        call = [f"{reply} = exchange.{verb}({arguments})"]
         if len(call[0]) + 4 > WIDTH:
-            call = [f"reply = exchange.{verb}(", f"    {arguments}", ")"]
-        return [*call, f"return {self.result(face, method)}"]
+            call = [f"{reply} = exchange.{verb}(", f"    {arguments}", ")"]
+        return [*call, f"return {self.result(face, method, reply)}"]
 
-    def result(self, face: dict[str, Any], method: Method) -> str:
+    def result(self, face: dict[str, Any], method: Method, reply: str) -> str:
         returns = face.get("returns")
         if returns is None:
-            return f"{snake(self.records[method.response.name]['class'])}_of(reply)"
+            record = self.records[face.get("as", method.response.name)]
+            return f"{snake(record['class'])}_of({reply})"
         taken = f"reply.{face['take']}"
         if returns == "bool":
             return f"bool({taken})"
@@ -549,7 +613,9 @@ class PythonClient:
         read = f"{snake(self.records[message.name]['class'])}_of"
         if returns.startswith("tuple["):
             return f"tuple({read}(m) for m in {taken})"
-        if returns == self.noun.title():
+        if face.get("needs"):
+            taken = f'exchange.need(reply, "{face["take"]}")'
+        if returns == self.owner:
             return f"{returns}(self, {read}({taken}))"
         return f"{read}({taken})"
 
@@ -558,8 +624,8 @@ class PythonClient:
         for p in parameters:
             if p.name == "name":
                 continue
-            docs, f = self.face["docs"], p.field
-            text = docs.get(f.path) or (docs.get(f.message_of.name) if f.is_message else None)
+            f = p.field
+            text = self.of_field("docs", f)
             text = text or sentence(f, own_comment(self.schema, f))
             if text:
                 rows.append((p.name, text))
@@ -572,8 +638,9 @@ class PythonClient:
         method = self.schema.method(face["method"])
         parameters = self.parameters(face)
         of_noun = owner != "Client"
-        words = [f"self: {'exchange.Noun' if of_noun else 'Calls'}"]
-        common = [c for c in COMMON if method.mutates or c[0] != "sequence"]
+        words = [f"self: {self.face.get('self', 'exchange.Noun') if of_noun else 'Calls'}"]
+        changes = method.mutates or face.get("changes", False)
+        common = [c for c in COMMON if changes or c[0] != "sequence"]
         is_keyword = False
         for p in parameters:
             if p.is_keyword and not is_keyword:
@@ -582,7 +649,8 @@ class PythonClient:
             default = f" = {p.default}" if p.default else ""
             words.append(f"{p.name}: {self.argument_type(p)}{default}")
         words += ([] if is_keyword else ["*"]) + [f"{n}: {t} = {d}" for n, t, d in common]
-        returns = face.get("returns") or self.records[method.response.name]["class"]
+        record = self.records.get(face.get("as", method.response.name), {})
+        returns = face.get("returns") or record["class"]
         head = f"def {name}({', '.join(words)}) -> {returns}:"
         if len(head) > WIDTH:
             lines = [f"def {name}(", *(f"    {w}," for w in words), f") -> {returns}:"]
@@ -612,7 +680,7 @@ class PythonClient:
         known = {f"{snake(c)}_{w}" for c in classes for w in ("of", "message")}
         used += sorted({f for f in functions if f in known and f"exchange.{f}" not in text})
         types = [t for t in ("Mapping", "Sequence") if re.search(rf"\b{t}\[", text)]
-        noun = self.noun.title()
+        noun = self.owner
         imports = "\n"
         if types:
             imports += f"from collections.abc import {', '.join(types)}\n"
@@ -620,24 +688,24 @@ class PythonClient:
         if "np." in text:
             imports += "import numpy as np\n"
         imports += "import numpy.typing as npt\n\n" if "npt." in text else ""
-        imports += f"from voxeld.v1 import {self.module}\n\nfrom .. import exchange\n"
+        modules = ", ".join(sorted(set(re.findall(r"\b(\w+_pb2)\.", code))))
+        imports += f"from voxeld.v1 import {modules}\n\nfrom .. import exchange\n"
         if owner == "Client":
             imports += "from ..calls import Calls\n"
             if re.search(rf"\b{noun}\(self", text):
                 imports += f"from ..{plural(self.noun)} import {noun}\n"
         ordered = sorted(used, key=lambda n: (not n.isupper(), n.islower(), n))
-        imports += f"from .{self.noun}_records import (\n"
-        imports += "".join(f"    {n},\n" for n in ordered) + ")\n"
+        if ordered:
+            imports += f"from .{self.noun}_records import (\n"
+            imports += "".join(f"    {n},\n" for n in ordered) + ")\n"
         return f"{head}{imports}\n\n{text}"
 
 
 def outputs(schema: Schema, noun: str, face: dict[str, Any]) -> dict[str, str]:
     client = PythonClient(schema, noun, face)
     folder = "client/python/voxeld/generated"
-    made = {
-        f"{folder}/{noun}_records.py": client.records_text(),
-        f"{folder}/{noun}_client.py": client.methods_text("Client"),
-    }
-    if any(f["name"].startswith(f"{noun.title()}.") for f in face["python"]["methods"]):
-        made[f"{folder}/{noun}_methods.py"] = client.methods_text(noun.title())
+    made = {f"{folder}/{noun}_records.py": client.records_text()}
+    for owner, module in (("Client", "client"), (client.owner, "methods")):
+        if any(f["name"].startswith(f"{owner}.") for f in face["python"]["methods"]):
+            made[f"{folder}/{noun}_{module}.py"] = client.methods_text(owner)
     return made

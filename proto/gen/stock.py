@@ -32,7 +32,7 @@ def end_of(text: str, start: int, opening: str, closing: str) -> int:
 def without_field_options(text: str) -> str:
     at = text.find(" [")
     while at >= 0:
-        if re.match(r" \[\s*\(field\)", text[at:]):
+        if re.match(r" \[\s*\((\.voxeld\.v1\.)?field\)", text[at:]):
             text = text[:at] + text[end_of(text, at + 1, "[", "]") :]
             at -= 1
         at = text.find(" [", at + 1)

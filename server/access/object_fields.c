@@ -81,6 +81,7 @@ const struct vxd_object_field vxd_request_objects[] = {
     OBJECT(volume_stamp_request, 2, 0, 0, SCENE),                /* scene */
     OBJECT(volume_import_scene_request, 1, 0, 0, VOLUME),        /* name */
     OBJECT(volume_import_scene_request, 2, 0, 0, SCENE),         /* scene */
+    OBJECT(volume_render_request, 1, 0, 0, VOLUME),              /* name */
     OBJECT(volume_refine_request, 1, 0, 0, VOLUME),              /* name */
     OBJECT(volume_refine_request, 3, 0, 0, VOLUME),              /* into */
     OBJECT(volume_refine_status_request, 1, 0, 0, VOLUME),       /* name */

@@ -13,7 +13,7 @@
 #include "server/access/access.h"
 #include "server/config/config.h"
 
-#define VXD_VERSION "0.1.0"
+#define VXD_VERSION "0.2.0"
 
 enum vxd_server_state {
     VXD_STATE_RECOVERING = -1, /* scenes and maps come back; only health is answered */
@@ -35,7 +35,7 @@ enum vxd_event {
 struct vxd_auth;
 struct vxd_context;
 struct vxd_fields;
-struct vxd_maps;
+struct vxd_names;
 struct vxd_method_table;
 struct vxd_metrics;
 struct vxd_networks;
@@ -48,7 +48,7 @@ struct vxd_slac_jobs;
 struct vxd_slowlog;
 struct vxd_tls;
 struct vxd_tickets;
-struct vxd_volumes;
+struct vxd_names;
 struct vxd_posegraphs;
 struct vxd_odometries;
 struct vxd_watch;
@@ -76,10 +76,10 @@ struct vxd_server {
     struct vxd_once *once;
     struct vxd_context *context;
     struct vxd_registry *registry; /* what keeps durable things on disk */
-    struct vxd_maps *maps;
+    struct vxd_names *maps;
     struct vxd_networks *networks;
     struct vxd_scenes *scenes;
-    struct vxd_volumes *volumes;
+    struct vxd_names *volumes;
     struct vxd_posegraphs *posegraphs;
     struct vxd_odometries *odometries;
     struct vxd_fields *fields;  /* distance fields of scenes, kept between requests */

@@ -40,12 +40,21 @@ struct vxd_registry_save {
         is_empty; /* the kind has nothing of the family: no file is written, none is missed */
 };
 
-/* What is logged of a kind, each with the name of a thing and a text. */
+/* What is logged of a kind, each with the name of a thing and a text. A kind logs what it has. */
 enum vxd_registry_event {
     VXD_REGISTRY_RECOVERING = 0, /* how far it is, once a second */
     VXD_REGISTRY_RECOVERED = 1,  /* how much came back; no name */
     VXD_REGISTRY_SAVED = 2,      /* the seconds that a snapshot file took */
-    VXD_REGISTRY_NOT_SAVED = 3   /* why no snapshot file was written */
+    VXD_REGISTRY_NOT_SAVED = 3,  /* why no snapshot file was written */
+    /* These are of the tables of named things (server/registry/named). */
+    VXD_REGISTRY_MADE = 4,     /* the owner of a durable thing that was made */
+    VXD_REGISTRY_EXPIRED = 5,  /* the owner of one that nobody used for its ttl */
+    VXD_REGISTRY_BACK = 6,     /* it was brought back after a failed change; no text */
+    VXD_REGISTRY_NOT_BACK = 7, /* why not */
+    VXD_REGISTRY_NOT_RECOVERED =
+        8,                         /* why a start cannot bring it back; a family's name */
+    VXD_REGISTRY_LOSSY = 9,        /* why a start brought back less than there was */
+    VXD_REGISTRY_BAD_SNAPSHOT = 10 /* why a snapshot file is no good */
 };
 
 /* A kind of durable thing. A new one needs these, and a call of vxd_registry_add. */

@@ -443,6 +443,7 @@ enum vxd_status vxd_once_add_record(struct vxd_once *once, struct vxd_once_clien
     record->sequence = sequence;
     (void)snprintf(record->key, sizeof record->key, "%s", request->idempotency_key);
     memcpy(record->digest, digest, VXD_ONCE_DIGEST_BYTES);
+    record->first = request;
     client->records[client->n_records++] = record;
     client->n_running++;
     once->usage.n_outcomes++;
@@ -571,6 +572,23 @@ bool vxd_once_is_known(struct vxd_once *once, const struct vxd_request *request)
     return is_known;
 }
 
+bool vxd_once_goes_on(struct vxd_once *once, const struct vxd_request *request)
+{
+    char client_id[VXD_NAME_BYTES];
+    const struct vxd_once_client *client;
+    const struct vxd_once_record *record;
+    bool goes_on;
+
+    name_client(request, client_id);
+    (void)pthread_mutex_lock(&once->mutex);
+    client = vxd_once_look_up(once, request->principal.name, client_id);
+    record = client != NULL ? vxd_once_find_record(client, request) : NULL;
+    /* The first one waits for no other, so this comes here no second time. */
+    goes_on = record != NULL && (record->is_done || vxd_request_goes_on(record->first));
+    (void)pthread_mutex_unlock(&once->mutex);
+    return goes_on;
+}
+
 /* Takes all waiting requests; the mutex is held. */
 static struct vxd_request *take_waiting(struct vxd_once_record *record)
 {
@@ -610,6 +628,7 @@ void vxd_once_finish(struct vxd_request *request, const struct vxd_err *err,
         before = vxd_once_record_bytes(record);
         record->arrays_dropped = vxd_once_pack(output, record->reply, &record->n_bytes);
         record->is_done = true;
+        record->first = NULL;
         record->client->n_running--;
         smaller = realloc(record->reply, record->n_bytes > 0 ? record->n_bytes : 1);
         record->reply = smaller != NULL ? smaller : record->reply;
@@ -636,6 +655,7 @@ static struct vxd_request *take_first(struct vxd_once_record *record,
         first->next_repeat = NULL;
         atomic_store(&first->replayed, false);
         first->once = record;
+        record->first = first;
         once->usage.n_waiting--;
     } else {
         forget(record);

@@ -119,6 +119,10 @@ enum vxd_status vxd_once_enter(struct vxd_once *once, struct vxd_request *reques
 /* Whether a request that has a number, decoded or not, repeats one that ran or runs. */
 bool vxd_once_is_known(struct vxd_once *once, const struct vxd_request *request);
 
+/* Whether the one that the request repeats has ended with an outcome, or goes on to its end
+ * (vxd_request_goes_on). Not for that one itself. */
+bool vxd_once_goes_on(struct vxd_once *once, const struct vxd_request *request);
+
 /* Ends the record of a request that ran to its end and was answered, or expired
  * meanwhile. err is NULL where it succeeded, and then output is the reply; a large one
  * loses its arrays here, so nobody may read it afterwards. It cannot fail, because what

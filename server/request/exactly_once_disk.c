@@ -298,6 +298,7 @@ static void fill_record(struct vxd_once_record *record, const void *reply,
     memcpy(record->reply, (const uint8_t *)reply + n_marks, record->n_bytes);
     record->arrays_dropped = n_marks > 0;
     record->is_done = true;
+    record->first = NULL;
     record->is_on_disk = true;
     record->client->n_on_disk += record->key[0] == '\0' ? 1 : 0;
     record->client->n_running--;

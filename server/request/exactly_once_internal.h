@@ -67,6 +67,7 @@ struct vxd_once_record {
     bool is_done;
     bool arrays_dropped;
     bool is_on_disk;             /* or handed over to the journal */
+    struct vxd_request *first;   /* the one that runs; NULL once it is done */
     struct vxd_request *waiting; /* linked by next_repeat, the first to come first */
     size_t n_bytes;
     uint8_t *reply; /* VXD_ONCE_REPLY_BYTES until it is done */

@@ -567,6 +567,19 @@ bool vxd_request_is_over(const struct vxd_request *request)
     return atomic_load(&request->answered) != 0 || atomic_load(&request->is_cancelled);
 }
 
+bool vxd_request_goes_on(const struct vxd_request *request)
+{
+    if (!request->changes) {
+        return false;
+    }
+    if (atomic_load(&request->started_ns) == 0) {
+        return atomic_load(&request->replayed) &&
+               vxd_once_goes_on(request->server->once, request);
+    }
+    return atomic_load(&request->handed_over_ns) != 0 ||
+           !atomic_load(&request->ends_when_over);
+}
+
 void vxd_request_fail_reply(const struct vxd_request *request, struct vxd_err *err)
 {
     if (request->changes) {

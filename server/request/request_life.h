@@ -219,6 +219,8 @@ struct vxd_request {
     int64_t charged_ns;  /* of engine_ns, what its sender's turns have been moved on by */
     atomic_int answered;
     atomic_bool is_cancelled; /* its sender has gone */
+    /* Set and cleared by methods that change something: it looks at vxd_request_is_over now. */
+    atomic_bool ends_when_over;
     atomic_int references;
     struct vxd_request *next;
     size_t timer_slot; /* index in the timer's heap + 1; 0 = not in it */
@@ -324,8 +326,12 @@ void vxd_request_cancel(struct vxd_request *request);
 
 /* Whether nobody waits for the request any more, since it is answered (its deadline has passed) or
  * its sender has gone. A method whose change can be taken back may end as CANCELLED then: it has had
- * no effect, and whoever asks again runs it anew. Any thread. */
+ * no effect, and whoever asks again runs it anew; it sets ends_when_over. Any thread. */
 bool vxd_request_is_over(const struct vxd_request *request);
+
+/* Whether a change goes on to its end although its deadline has passed, so that whoever asks again by
+ * its sequence gets the outcome, instead of beginning anew what cannot be in time. Any thread. */
+bool vxd_request_goes_on(const struct vxd_request *request);
 
 /* Fills in the error that a transport sends instead of a reply that it has no memory for.
  * A request that changed something has done so by then: its sender gets UNAVAILABLE, and

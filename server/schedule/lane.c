@@ -280,8 +280,8 @@ out:
 /* When the next map, volume or odometry's time is over. */
 static int64_t next_reap_ns(const struct vxd_server *server)
 {
-    int64_t map_ns = vxd_maps_next_reap_ns(server->maps);
-    int64_t volume_ns = vxd_volumes_next_reap_ns(server->volumes);
+    int64_t map_ns = vxd_names_next_reap_ns(server->maps);
+    int64_t volume_ns = vxd_names_next_reap_ns(server->volumes);
 
     int64_t odometry_ns = vxd_odometries_next_reap_ns(server->odometries);
     int64_t least_ns = map_ns < volume_ns ? map_ns : volume_ns;
@@ -295,8 +295,8 @@ static void reap(struct vxd_lane *lane, int64_t now_ns)
     struct vxd_server *server = lane->scheduler->server;
 
     if (now_ns >= next_reap_ns(server)) {
-        vxd_maps_reap(server->maps, lane->queue, now_ns);
-        vxd_volumes_reap(server->volumes, lane->queue, now_ns);
+        vxd_names_reap(server->maps, lane->queue, now_ns);
+        vxd_names_reap(server->volumes, lane->queue, now_ns);
         vxd_odometries_reap(server->odometries, lane->queue, now_ns);
         (void)vxd_queue_wait(lane->queue, NULL);
     }

@@ -77,18 +77,18 @@ static uint64_t missing_bytes(const struct vxd_scheduler *scheduler,
                               const struct vxd_request *request)
 {
     struct vxd_fields_usage fields;
-    struct vxd_maps_usage maps;
+    struct vxd_names_usage maps;
     struct vxd_networks_usage networks;
     struct vxd_scenes_usage scenes;
-    struct vxd_volumes_usage volumes;
+    struct vxd_names_usage volumes;
     struct vxd_odometries_usage odometries;
     uint64_t taken;
 
     vxd_fields_get_usage(scheduler->server->fields, &fields);
-    vxd_maps_get_usage(scheduler->server->maps, &maps);
+    vxd_names_get_usage(scheduler->server->maps, &maps);
     vxd_networks_get_usage(scheduler->server->networks, &networks);
     vxd_scenes_get_usage(scheduler->server->scenes, &scenes);
-    vxd_volumes_get_usage(scheduler->server->volumes, &volumes);
+    vxd_names_get_usage(scheduler->server->volumes, &volumes);
     vxd_odometries_get_usage(scheduler->server->odometries, &odometries);
     taken = scheduler->begun_bytes + fields.n_bytes + maps.n_bytes + networks.n_bytes +
             scenes.n_bytes + volumes.n_bytes + odometries.n_bytes + request->cost_bytes;
@@ -553,12 +553,16 @@ static void expire(void *context, struct vxd_request *request)
     struct vxd_err err = {0};
 
     if (late) {
-        (void)vxd_fail(&err, VXD_DEADLINE_EXCEEDED, NULL,
+        bool goes_on = vxd_request_goes_on(request);
+
+        (void)vxd_fail(&err, VXD_DEADLINE_EXCEEDED, goes_on ? NULL : "header.timeout_ms",
                        "not done within %.0f ms (%s); header.timeout_ms, which is "
                        "X-Voxeld-Timeout-Ms over HTTP, may be up to %u",
                        (double)(request->deadline_ns - request->received_ns) / 1e6,
-                       atomic_load(&request->started_ns) != 0 ? "it was running"
-                                                              : "it had not begun",
+                       goes_on ? "it goes on, and its outcome can be asked for by the "
+                                 "same sequence"
+                       : atomic_load(&request->started_ns) != 0 ? "it was running"
+                                                                : "it had not begun",
                        atomic_load(&request->server->limits.max_timeout_ms));
         (void)vxd_request_answer(request, &err, NULL);
     } else if (waiting) {

@@ -383,6 +383,12 @@ enum vxd_status vxd_volume_distance_submit(struct vxd_request *request,
 enum vxd_status vxd_volume_distance_finish(struct vxd_request *request,
                                            struct vxd_queue *queue, struct vxd_err *err);
 void vxd_volume_distance_release(struct vxd_request *request, struct vxd_queue *queue);
+enum vxd_status vxd_volume_render_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_volume_render_submit(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_render_finish(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+void vxd_volume_render_release(struct vxd_request *request, struct vxd_queue *queue);
 enum vxd_status vxd_volume_stamp_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_volume_stamp_submit(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);

@@ -55,8 +55,10 @@ set(integration_tests
   layers
   names
   client/bench
+  client/ctl_json
   client/ctl_manners
   client/examples
+  client/manuals
   client/python
   client/python_errors
   client/python_manners
@@ -65,7 +67,9 @@ set(integration_tests
   client/python_scenes
   client/python_versions
   client/readme
+  client/repeats
   client/tools
+  client/worked_example
   daemon/archive
   daemon/audit
   daemon/auth
@@ -121,12 +125,14 @@ set(integration_tests
   transport/guard
   transport/hostile
   transport/http
+  transport/openapi
   transport/rpc
   transport/shared
   transport/tls
   posegraph/posegraphs
   posegraph/relocalize
   volume/volume_durable
+  volume/volume_pictures
   volume/volume_refine
   volume/slac
   volume/volume_scans
@@ -182,13 +188,13 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_python_scenes integration_semantic_clients
              integration_grids integration_scene_upkeep
              integration_python_versions integration_map_durable
-             integration_net_clients integration_backends integration_volumes
+             integration_net_clients integration_backends integration_volumes integration_volume_pictures
              integration_volume_durable integration_volume_refine integration_volume_tools
              integration_volume_track integration_volume_scans integration_posegraphs
              integration_relocalize integration_shared integration_fields
              integration_pictures integration_watch integration_mesh integration_foxglove
              integration_tls integration_why integration_backups integration_odometry
-             integration_ctl_manners integration_python_manners integration_refusals
+             integration_ctl_manners integration_python_manners integration_refusals integration_repeats
              integration_examples integration_scene_votes integration_slac integration_volume_scenes
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

@@ -24,6 +24,14 @@ GEN = SOURCE / "proto" / "gen"
 HEADERS = {"map": "voxeld_map.h", "network": "voxeld_net.h"}
 
 
+def test_the_version_is_one_everywhere() -> None:
+    run = subprocess.run(
+        [sys.executable, SOURCE / "deploy" / "version.py"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, f"run deploy/version.py:\n{run.stdout}{run.stderr}"
+
+
 def test_everything_generated_is_as_the_generator_makes_it() -> None:
     run = subprocess.run(
         [sys.executable, GEN / "generate.py", "--check"],
@@ -105,28 +113,6 @@ def check_compiles(header: str, include: Path, tmp_path: Path) -> None:
              "-fsyntax-only", tmp_path / "voxeld.h"],
             check=True,
         )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("words", "completed"),
-    [
-        (["ma"], ["map"]),
-        (["map", "cr"], ["create"]),
-        (["--url", "x", "map", "create", "seen", "--cap"], ["--capacity"]),
-        (["map", "update", "seen", "keys.npy", "--combine", "m"], ["min", "max"]),
-        (["scene", "create", "yard", "--track"], ["--track-free"]),
-    ],
-)
-def test_bash_completes_commands_options_and_choices(
-    words: list[str], completed: list[str]
-) -> None:
-    script = SOURCE / "client" / "voxelctl" / "generated" / "shells" / "voxelctl.bash"
-    run = subprocess.run(
-        ["bash", "-c", f'. {script}; COMP_WORDS=(voxelctl "$@"); COMP_CWORD=$#; _voxelctl; '
-         'printf "%s\\n" "${COMPREPLY[@]}"', "bash", *words],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert run.stdout.split() == completed
 
 
 def document() -> dict[str, object]:

@@ -46,6 +46,7 @@ PUBLIC = {
     "client/c/include/voxeld_token.h": ("voxeld.h",),
     "client/c/include/voxeld_refine.h": ("voxeld_volume.h",),
     "client/c/include/voxeld_volume.h": ("voxeld.h",),
+    "client/c/include/voxeld_volume_picture.h": ("voxeld_volume.h",),
     "client/c/include/voxeld_volume_scene.h": ("voxeld_volume.h",),
     "client/c/include/voxeld_watch.h": ("voxeld.h",),
     "client/c/include/voxeld_why.h": ("voxeld.h",),

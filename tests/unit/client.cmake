@@ -59,6 +59,16 @@ target_include_directories(test_client_alloc SYSTEM PRIVATE
   $<TARGET_PROPERTY:voxeld_schema,INTERFACE_INCLUDE_DIRECTORIES>)
 add_dependencies(test_client_alloc voxeld_schema)
 
+# What programs are linked with stays; recorded for x86-64.
+find_program(VOXELD_ABIDIFF abidiff)
+if(VOXELD_ABIDIFF AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND NOT CMAKE_CROSSCOMPILING
+   AND VOXELD_SANITIZE STREQUAL "" AND NOT VOXELD_FUZZ)
+  add_test(NAME test_client_abi
+    COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/unit/client/abi_test.sh $<TARGET_FILE:voxeld_client>)
+elseif(NOT VOXELD_ABIDIFF)
+  message(STATUS "No abidiff (abigail-tools): libvoxeld's binary interface is not compared")
+endif()
+
 # Strangers' programs are built without our sanitizers.
 if(CMAKE_CROSSCOMPILING)
   find_program(VOXELD_CXX NAMES ${CMAKE_CXX_COMPILER})

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The sequence numbers of calls that change something, and repeating such calls. */
+#include <string.h>
 #include <time.h>
 
 #include "client/c/call/client_internal.h"
@@ -44,6 +45,13 @@ struct voxeld_call vxd_client_number(struct voxeld_client *client,
     return numbered;
 }
 
+/* Whether the server has given the call up, which would not be in time when it began anew. */
+static bool is_given_up(enum voxeld_status status, const struct voxeld_error *error)
+{
+    return status == VOXELD_DEADLINE_EXCEEDED &&
+           strcmp(error->field, "header.timeout_ms") == 0;
+}
+
 /* How long to wait before the call is repeated; < 0: it must not be repeated. */
 static int64_t wait_before(struct voxeld_retry *retry, enum voxeld_status status,
                            const struct voxeld_error *error)
@@ -52,7 +60,7 @@ static int64_t wait_before(struct voxeld_retry *retry, enum voxeld_status status
     int64_t wait_ns = 0;
 
     if ((status != VOXELD_DEADLINE_EXCEEDED && status != VOXELD_UNAVAILABLE) ||
-        error->sequence == 0) {
+        error->sequence == 0 || is_given_up(status, error)) {
         return -1;
     }
     if (retry->until_ns == 0) {

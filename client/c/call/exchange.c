@@ -7,7 +7,7 @@
 enum {
     /* This is far above what the server accepts, and keeps loops from running over
      * garbage counts. */
-    MAX_ARRAYS = 4096
+    MAX_ARRAYS = 65536
 };
 
 enum vxd_status vxd_exchange_begin(struct vxd_exchange *call,
@@ -31,6 +31,26 @@ enum vxd_status vxd_exchange_send(struct vxd_exchange *call)
 {
     return vxd_client_call(call->client, &call->options, 0, &call->request,
                            call->request_id, &call->reply, &call->err);
+}
+
+enum vxd_status vxd_exchange_send_for_limits(struct vxd_exchange *call)
+{
+    return vxd_client_get_info(call->client, &call->options, call->request_id,
+                               &call->reply, &call->err);
+}
+
+void vxd_exchange_allow(struct vxd_exchange *call, uint32_t more_ms)
+{
+    enum {
+        DEFAULT_TIMEOUT_MS = 5000
+    };
+    uint32_t own_ms =
+        call->client->timeout_ms > 0 ? call->client->timeout_ms : DEFAULT_TIMEOUT_MS;
+    uint64_t total_ms = (uint64_t)own_ms + more_ms;
+
+    if (call->options.timeout_ms == 0) {
+        call->options.timeout_ms = total_ms < INT32_MAX ? (uint32_t)total_ms : INT32_MAX;
+    }
 }
 
 enum vxd_status vxd_exchange_send_async(struct vxd_exchange *call, vxd_call_ended *ended,
@@ -79,6 +99,80 @@ enum vxd_status vxd_exchange_check_list(struct vxd_exchange *call, const char *f
                         list);
     }
     return VXD_OK;
+}
+
+void vxd_exchange_enter_item(struct vxd_exchange *call, const char *list, size_t i)
+{
+    (void)snprintf(call->path, sizeof call->path, "%s[%zu].", list, i);
+}
+
+void vxd_exchange_enter(struct vxd_exchange *call, const char *member)
+{
+    size_t n = strlen(call->path);
+
+    (void)snprintf(call->path + n, sizeof call->path - n, "%s.", member);
+}
+
+void vxd_exchange_leave(struct vxd_exchange *call)
+{
+    call->path[0] = '\0';
+}
+
+enum vxd_status vxd_exchange_wrong_choice(struct vxd_exchange *call, const char *field,
+                                          int number)
+{
+    vxd_exchange_enter(call, field);
+    call->path[strlen(call->path) - 1] = '\0';
+    return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, call->path, "%d is no choice",
+                    number);
+}
+
+/* Parses a version's number in decimal digits; 0 where it is none. */
+static uint64_t parse_version(const char *digits)
+{
+    uint64_t number = 0;
+
+    for (; *digits != '\0'; digits++) {
+        uint64_t digit = (uint64_t)(*digits - '0');
+
+        if (number > (UINT64_MAX - digit) / 10) {
+            return 0;
+        }
+        number = number * 10 + digit;
+    }
+    return number;
+}
+
+enum vxd_status vxd_exchange_name_at(struct vxd_exchange *call, const char *scene,
+                                     char **name, Voxeld__V1__SceneAt **at)
+{
+    const char *sign = scene != NULL ? strchr(scene, '@') : NULL;
+    size_t n;
+
+    *at = NULL;
+    *name = vxd_text_or_empty(scene);
+    if (sign == NULL) {
+        return VXD_OK;
+    }
+    n = (size_t)(sign - scene);
+    *name = vxd_exchange_alloc(call, n + 1, 1);
+    *at = vxd_exchange_alloc(call, 1, sizeof **at);
+    if (*name == NULL || *at == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    memcpy(*name, scene, n);
+    voxeld__v1__scene_at__init(*at);
+    if (sign[1 + strspn(sign + 1, "0123456789")] != '\0') {
+        (*at)->snapshot = vxd_text_or_empty(sign + 1);
+        return VXD_OK;
+    }
+    (*at)->version = parse_version(sign + 1);
+    return (*at)->version > 0
+               ? VXD_OK
+               : vxd_fail(&call->err, VXD_INVALID_ARGUMENT, "at",
+                          "\"%.63s\": after the @ comes a version from 1 on, or a "
+                          "snapshot",
+                          sign);
 }
 
 enum vxd_status vxd_exchange_names(struct vxd_exchange *call, const char *field,
@@ -192,13 +286,43 @@ enum vxd_status vxd_exchange_tensor(struct vxd_exchange *call, const char *field
                                     const struct voxeld_array *in,
                                     Voxeld__V1__Tensor **out)
 {
+    char path[96];
+
     *out = NULL;
     if (in->dtype == VOXELD_DTYPE_UNSPECIFIED && in->n == 0) {
         return VXD_OK;
     }
+    (void)snprintf(path, sizeof path, "%s%s", call->path, field);
     *out = vxd_exchange_alloc(call, 1, sizeof **out);
-    return *out != NULL ? vxd_exchange_fill_tensor(call, field, in, *out)
+    return *out != NULL ? vxd_exchange_fill_tensor(call, path, in, *out)
                         : VXD_RESOURCE_EXHAUSTED;
+}
+
+enum vxd_status vxd_exchange_array(struct vxd_exchange *call, const char *field,
+                                   const struct voxeld_array *in,
+                                   Voxeld__V1__Tensor **out)
+{
+    if (in == NULL) {
+        return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, field, "is NULL");
+    }
+    return vxd_exchange_tensor(call, field, in, out);
+}
+
+enum vxd_status vxd_exchange_int32s(struct vxd_exchange *call, const int32_t *in,
+                                    size_t n, int32_t **out, size_t *n_out)
+{
+    bool has_any = false;
+
+    for (size_t i = 0; i < n; i++) {
+        has_any = has_any || in[i] != 0;
+    }
+    *out = vxd_exchange_alloc(call, n, sizeof **out);
+    if (*out == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    memcpy(*out, in, n * sizeof **out);
+    *n_out = has_any ? n : 0;
+    return VXD_OK;
 }
 
 enum vxd_status vxd_exchange_indices(struct vxd_exchange *call, const int32_t *indices,

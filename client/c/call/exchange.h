@@ -17,6 +17,7 @@ struct vxd_exchange {
     struct vxd_err err;
     char request_id[VXD_REQUEST_ID_BYTES];
     uint64_t sequence; /* 0: the call changes nothing */
+    char path[48];     /* of the message that is being made, "operations[3].points." */
 };
 
 /* Prepares a call; one that changes something gets a sequence number. options may be NULL. The
@@ -27,6 +28,12 @@ enum vxd_status vxd_exchange_begin(struct vxd_exchange *call,
 
 /* Sends call->request, whose method is set, and opens the reply. */
 enum vxd_status vxd_exchange_send(struct vxd_exchange *call);
+
+/* Sends it as a question for the server's info, whose limits the client keeps. */
+enum vxd_status vxd_exchange_send_for_limits(struct vxd_exchange *call);
+
+/* Gives a call that names no timeout the client's (5 s where it has none) and so much more. */
+void vxd_exchange_allow(struct vxd_exchange *call, uint32_t more_ms);
 
 /* Sends it without waiting: `ended` follows once where that works. */
 enum vxd_status vxd_exchange_send_async(struct vxd_exchange *call, vxd_call_ended *ended,
@@ -48,6 +55,22 @@ char *vxd_text_or_empty(const char *string);
 enum vxd_status vxd_exchange_check_list(struct vxd_exchange *call, const char *field,
                                         const void *list, size_t n);
 
+/* Say of which message errors name the fields from here on: element i of a list; a member of that
+ * message; the request again. */
+void vxd_exchange_enter_item(struct vxd_exchange *call, const char *list, size_t i);
+void vxd_exchange_enter(struct vxd_exchange *call, const char *member);
+void vxd_exchange_leave(struct vxd_exchange *call);
+
+/* Fails with INVALID_ARGUMENT: the number is none of the field's enumerators. */
+enum vxd_status vxd_exchange_wrong_choice(struct vxd_exchange *call, const char *field,
+                                          int number);
+
+/* Splits NAME, NAME@VERSION or NAME@SNAPSHOT of a scene; *at is NULL where there is no '@'. Only
+ * digits are a version.
+ * errors  INVALID_ARGUMENT    nothing after the '@', or a number that is no version */
+enum vxd_status vxd_exchange_name_at(struct vxd_exchange *call, const char *scene,
+                                     char **name, Voxeld__V1__SceneAt **at);
+
 /* A list of names as the wire has it.
  * errors  INVALID_ARGUMENT  a list that is NULL or too long */
 enum vxd_status vxd_exchange_names(struct vxd_exchange *call, const char *field,
@@ -59,6 +82,11 @@ enum vxd_status vxd_exchange_tensor(struct vxd_exchange *call, const char *field
                                     const struct voxeld_array *in,
                                     Voxeld__V1__Tensor **out);
 
+/* The same for an array that is a parameter, which must not be NULL. */
+enum vxd_status vxd_exchange_array(struct vxd_exchange *call, const char *field,
+                                   const struct voxeld_array *in,
+                                   Voxeld__V1__Tensor **out);
+
 /* Initializes *tensor, which borrows the array's data. Errors as of vxd_exchange_tensor. */
 enum vxd_status vxd_exchange_fill_tensor(struct vxd_exchange *call, const char *field,
                                          const struct voxeld_array *in,
@@ -67,6 +95,10 @@ enum vxd_status vxd_exchange_fill_tensor(struct vxd_exchange *call, const char *
 /* Makes a tensor of the numbers of entries, NULL where indices is NULL and n is 0. */
 enum vxd_status vxd_exchange_indices(struct vxd_exchange *call, const int32_t *indices,
                                      size_t n, Voxeld__V1__Tensor **out);
+
+/* Copies n numbers; none where all are 0. */
+enum vxd_status vxd_exchange_int32s(struct vxd_exchange *call, const int32_t *in,
+                                    size_t n, int32_t **out, size_t *n_out);
 
 /* Makes the tensors of several arrays, with their names. Errors as of
  * vxd_exchange_tensor. */
@@ -134,6 +166,32 @@ enum vxd_status vxd_reply_named_rows(struct vxd_reply *reply,
 /* Copies numbers of which there must be n. */
 enum vxd_status vxd_reply_int32s(const int32_t *in, size_t n_in, const char *name,
                                  size_t n, int32_t *out, struct vxd_err *err);
+
+/* Opens n x n_columns elements of this type; *out is never NULL. */
+enum vxd_status vxd_reply_elements(const Voxeld__V1__Tensor *tensor, const char *name,
+                                   Voxeld__V1__DType dtype, size_t n, size_t n_columns,
+                                   const void **out, struct vxd_err *err);
+
+/* Copies a text that must fit n_bytes. */
+enum vxd_status vxd_reply_text(const char *in, const char *name, char *out,
+                               size_t n_bytes, struct vxd_err *err);
+
+/* scene_reply.c checks that the numbers of a reply about scenes do not contradict each other.
+ * errors  INTERNAL */
+struct voxeld_scene_found;
+struct voxeld_scene_log;
+struct voxeld_scene_diff;
+struct voxeld_scene_cells;
+enum vxd_status vxd_scene_check_hits(const struct voxeld_scene_found *found,
+                                     struct vxd_err *err);
+enum vxd_status vxd_scene_check_log(const struct voxeld_scene_log *log,
+                                    struct vxd_err *err);
+enum vxd_status vxd_scene_check_diff(const struct voxeld_scene_diff *diff,
+                                     struct vxd_err *err);
+/* Opens what of an export depends on its format: materials, and a dense array. */
+enum vxd_status vxd_scene_open_cells(const Voxeld__V1__SceneExportResponse *in,
+                                     struct voxeld_scene_cells *cells,
+                                     struct vxd_err *err);
 
 /* Opens bytes of which there must be some. */
 enum vxd_status vxd_reply_bytes(const ProtobufCBinaryData *in, const char *name,

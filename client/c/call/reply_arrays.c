@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Checks arrays of replies. The server is not trusted: every length is checked against the
  * counts before a pointer goes out. */
+#include <stdio.h>
 #include <string.h>
 
 #include "client/c/call/exchange.h"
@@ -80,6 +81,23 @@ enum vxd_status vxd_reply_numbers(const Voxeld__V1__Tensor *tensor, const char *
     }
 out:
     return status;
+}
+
+enum vxd_status vxd_reply_elements(const Voxeld__V1__Tensor *tensor, const char *name,
+                                   Voxeld__V1__DType dtype, size_t n, size_t n_columns,
+                                   const void **out, struct vxd_err *err)
+{
+    const size_t shape[2] = {n, n_columns};
+
+    return vxd_reply_tensor(tensor, name, dtype, shape, n_columns > 1 ? 2 : 1, out, err);
+}
+
+enum vxd_status vxd_reply_text(const char *in, const char *name, char *out,
+                               size_t n_bytes, struct vxd_err *err)
+{
+    return snprintf(out, n_bytes, "%s", in) < (int)n_bytes
+               ? VXD_OK
+               : vxd_reply_bad(err, name, "longer than it may be");
 }
 
 enum vxd_status vxd_reply_rows(const Voxeld__V1__Tensor *tensor, const char *name,

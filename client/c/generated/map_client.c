@@ -787,6 +787,22 @@ out:
     return vxd_exchange_end(&call, status, error);
 }
 
+static enum vxd_status take_map_save(struct vxd_reply *reply, struct voxeld_map_saved *r,
+                                     struct vxd_err *err)
+{
+    const Voxeld__V1__ResponseHeader *header = reply->response->header;
+    const Voxeld__V1__MapSaveResponse *in = reply->response->map_save;
+    enum vxd_status status = VXD_OK;
+
+    r->replayed = header->replayed;
+    VXD_TRY(vxd_reply_text(in->file, "file", r->file, sizeof r->file, err));
+    r->n_bytes = in->n_bytes;
+    r->n_entries = in->n_entries;
+    r->digest = in->digest;
+out:
+    return status;
+}
+
 enum voxeld_status voxeld_map_save(struct voxeld_client *client,
                                    const struct voxeld_call *options, const char *map,
                                    const char *file, struct voxeld_map_saved *out,
@@ -794,6 +810,7 @@ enum voxeld_status voxeld_map_save(struct voxeld_client *client,
 {
     Voxeld__V1__MapSaveRequest body = VOXELD__V1__MAP_SAVE_REQUEST__INIT;
     struct vxd_exchange call;
+    struct voxeld_map_saved done = {0};
     enum vxd_status status;
 
     VXD_TRY(vxd_exchange_begin(&call, client, options, true));
@@ -802,13 +819,9 @@ enum voxeld_status voxeld_map_save(struct voxeld_client *client,
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_MAP_SAVE;
     call.request.map_save = &body;
     VXD_TRY(vxd_exchange_send(&call));
+    VXD_TRY(take_map_save(&call.reply, &done, &call.err));
     if (out != NULL) {
-        (void)snprintf(out->file, sizeof out->file, "%s",
-                       call.reply.response->map_save->file);
-        out->n_bytes = call.reply.response->map_save->n_bytes;
-        out->n_entries = call.reply.response->map_save->n_entries;
-        out->digest = call.reply.response->map_save->digest;
-        out->replayed = call.reply.response->header->replayed;
+        *out = done;
     }
 out:
     return vxd_exchange_end(&call, status, error);

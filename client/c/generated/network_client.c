@@ -3,6 +3,7 @@
  * libvoxeld's calls on networks: records to messages, replies to records. */
 #include "client/c/call/call.h"
 #include "client/c/include/voxeld_net.h"
+#include "client/c/network/c_network.h"
 
 _Static_assert((int)VOXELD_PRECISION_UNSPECIFIED ==
                        (int)
@@ -94,22 +95,6 @@ out:
     return status;
 }
 
-static enum vxd_status read_network_timings(struct vxd_reply *reply,
-                                            const Voxeld__V1__NetworkTimings *in,
-                                            struct voxeld_network_timings *out,
-                                            struct vxd_err *err)
-{
-    (void)reply;
-    (void)err;
-    out->voxelize_ms = in->voxelize_ms;
-    out->sets_ms = in->sets_ms;
-    out->layers_ms = in->layers_ms;
-    out->outputs_ms = in->outputs_ms;
-    out->n_items = in->n_items;
-    out->n_voxels = in->n_voxels;
-    return VXD_OK;
-}
-
 static enum vxd_status read_network_layer(struct vxd_reply *reply,
                                           const Voxeld__V1__NetworkLayer *in,
                                           struct voxeld_network_layer *out,
@@ -177,9 +162,7 @@ static enum vxd_status read_network_info(struct vxd_reply *reply,
     out->normalizes = in->normalizes;
     out->loaded_ns = in->loaded_ns;
     out->n_requests = in->n_requests;
-    if (in->last != NULL) {
-        VXD_TRY(read_network_timings(reply, in->last, &out->last, err));
-    }
+    vxd_reply_timings(in->last, &out->last);
     VXD_TRY(read_network_layer_list(reply, in->layers, in->n_layers, &out->layers, err));
     out->n_layers = in->n_layers;
 out:
@@ -385,7 +368,153 @@ out:
     return vxd_exchange_end(&call, status, error);
 }
 
+static enum vxd_status build_infer(struct vxd_exchange *call,
+                                   const struct voxeld_infer_request *in,
+                                   Voxeld__V1__InferRequest *out)
+{
+    enum vxd_status status = VXD_OK;
+
+    out->network = vxd_text_or_empty(in->network);
+    VXD_TRY(vxd_request_clouds(call->arena, in->clouds, in->n_clouds, &out->clouds,
+                               &call->err));
+    out->n_clouds = in->n_clouds;
+    VXD_TRY(
+        vxd_exchange_names(call, "outputs", in->outputs, in->n_outputs, &out->outputs));
+    out->n_outputs = in->n_outputs;
+    out->dtype = (Voxeld__V1__DType)in->dtype;
+    out->expect_digest = vxd_text_or_empty(in->expect_digest);
+    out->apply_pose = in->apply_pose;
+    if (in->apply_pose) {
+        VXD_TRY(vxd_exchange_vec3(call, in->origin_m, &out->origin));
+    }
+    out->no_coords = in->no_coords;
+out:
+    return status;
+}
+
+static enum vxd_status read_infer_item(struct vxd_reply *reply,
+                                       const Voxeld__V1__InferItem *in,
+                                       struct voxeld_infer_item *out, struct vxd_err *err)
+{
+    (void)reply;
+    (void)err;
+    out->code = (enum voxeld_status)in->code;
+    out->message = in->message;
+    out->stamp_ns = in->stamp_ns;
+    out->frame_id = in->frame_id;
+    out->n_points = in->n_points;
+    out->n_used = in->n_used;
+    out->n_non_finite = in->n_non_finite;
+    out->n_out_of_range = in->n_out_of_range;
+    out->n_over_max_voxels = in->n_over_max_voxels;
+    out->n_over_max_points = in->n_over_max_points;
+    out->n_not_picked = in->n_not_picked;
+    out->n_voxels = in->n_voxels;
+    out->first_point = (size_t)in->first_point;
+    return VXD_OK;
+}
+
+static enum vxd_status read_infer_item_list(struct vxd_reply *reply,
+                                            Voxeld__V1__InferItem *const *in, size_t n,
+                                            const struct voxeld_infer_item **out,
+                                            struct vxd_err *err)
+{
+    struct voxeld_infer_item *list = vxd_reply_alloc(reply, n, sizeof *list);
+    enum vxd_status status = VXD_OK;
+
+    if (list == NULL) {
+        return vxd_reply_no_memory(err);
+    }
+    for (size_t i = 0; i < n; i++) {
+        VXD_TRY(read_infer_item(reply, in[i], &list[i], err));
+    }
+    *out = list;
+out:
+    return status;
+}
+
+static enum vxd_status read_network_timings(struct vxd_reply *reply,
+                                            const Voxeld__V1__NetworkTimings *in,
+                                            struct voxeld_network_timings *out,
+                                            struct vxd_err *err)
+{
+    (void)reply;
+    (void)err;
+    out->voxelize_ms = in->voxelize_ms;
+    out->sets_ms = in->sets_ms;
+    out->layers_ms = in->layers_ms;
+    out->outputs_ms = in->outputs_ms;
+    out->n_items = in->n_items;
+    out->n_voxels = in->n_voxels;
+    return VXD_OK;
+}
+
+static enum vxd_status open_infer(struct vxd_exchange *call,
+                                  const struct voxeld_infer_request *request,
+                                  struct voxeld_inference **out)
+{
+    struct voxeld_inference *r = vxd_result_new(&call->reply, sizeof *r, &call->err);
+    const Voxeld__V1__ResponseHeader *header;
+    const Voxeld__V1__InferResponse *in;
+    struct vxd_err *err = &call->err;
+    struct vxd_reply *reply;
+    enum vxd_status status = VXD_OK;
+
+    if (r == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    reply = vxd_result_reply(r);
+    header = reply->response->header;
+    in = reply->response->infer;
+    r->queue_ms = header->queue_ms;
+    r->total_ms = header->total_ms;
+    r->request_id = header->request_id;
+    r->network = in->network;
+    r->digest = in->digest;
+    r->precision = (enum voxeld_precision)in->precision;
+    VXD_TRY(read_infer_item_list(reply, in->items, in->n_items, &r->items, err));
+    r->n_items = in->n_items;
+    vxd_reply_vec3(in->size, r->size_m);
+    vxd_reply_vec3(in->origin, r->origin_m);
+    vxd_reply_vec3(in->low, r->low_m);
+    r->n_run_items = in->n_run_items;
+    r->engine_ms = in->engine_ms;
+    if (in->timings != NULL) {
+        VXD_TRY(read_network_timings(reply, in->timings, &r->timings, err));
+    }
+    VXD_TRY(vxd_inference_outputs(request, r, err));
+    *out = r;
+    return VXD_OK;
+out:
+    voxeld_inference_free(r);
+    return status;
+}
+
+enum voxeld_status voxeld_infer(struct voxeld_client *client,
+                                const struct voxeld_infer_request *request,
+                                struct voxeld_inference **out, struct voxeld_error *error)
+{
+    Voxeld__V1__InferRequest body = VOXELD__V1__INFER_REQUEST__INIT;
+    struct vxd_exchange call;
+    enum vxd_status status;
+
+    *out = NULL;
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, false));
+    VXD_TRY(build_infer(&call, request, &body));
+    call.request.method_case = VOXELD__V1__REQUEST__METHOD_INFER;
+    call.request.infer = &body;
+    VXD_TRY(vxd_exchange_send(&call));
+    VXD_TRY(open_infer(&call, request, out));
+out:
+    return vxd_exchange_end(&call, status, error);
+}
+
 void voxeld_networks_free(struct voxeld_networks *result)
+{
+    vxd_result_free(result);
+}
+
+void voxeld_inference_free(struct voxeld_inference *result)
 {
     vxd_result_free(result);
 }

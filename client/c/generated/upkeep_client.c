@@ -48,6 +48,25 @@ out:
     return status;
 }
 
+static enum vxd_status take_scene_decay(struct vxd_reply *reply,
+                                        struct voxeld_scene_decayed *r,
+                                        struct vxd_err *err)
+{
+    const Voxeld__V1__ResponseHeader *header = reply->response->header;
+    const Voxeld__V1__SceneDecayResponse *in = reply->response->scene_decay;
+
+    (void)err;
+    r->replayed = header->replayed;
+    r->version = in->version;
+    r->n_removed = in->n_removed;
+    r->factor = in->factor;
+    r->step = in->step;
+    r->elapsed_s = in->elapsed_s;
+    r->decayed_ns = in->decayed_ns;
+    r->engine_ms = in->engine_ms;
+    return VXD_OK;
+}
+
 enum voxeld_status voxeld_scene_decay(struct voxeld_client *client,
                                       const struct voxeld_scene_decay_request *request,
                                       struct voxeld_scene_decayed *out,
@@ -55,6 +74,7 @@ enum voxeld_status voxeld_scene_decay(struct voxeld_client *client,
 {
     Voxeld__V1__SceneDecayRequest body = VOXELD__V1__SCENE_DECAY_REQUEST__INIT;
     struct vxd_exchange call;
+    struct voxeld_scene_decayed done = {0};
     enum vxd_status status;
 
     VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
@@ -62,15 +82,9 @@ enum voxeld_status voxeld_scene_decay(struct voxeld_client *client,
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_SCENE_DECAY;
     call.request.scene_decay = &body;
     VXD_TRY(vxd_exchange_send(&call));
+    VXD_TRY(take_scene_decay(&call.reply, &done, &call.err));
     if (out != NULL) {
-        out->version = call.reply.response->scene_decay->version;
-        out->n_removed = call.reply.response->scene_decay->n_removed;
-        out->factor = call.reply.response->scene_decay->factor;
-        out->step = call.reply.response->scene_decay->step;
-        out->elapsed_s = call.reply.response->scene_decay->elapsed_s;
-        out->decayed_ns = call.reply.response->scene_decay->decayed_ns;
-        out->engine_ms = call.reply.response->scene_decay->engine_ms;
-        out->replayed = call.reply.response->header->replayed;
+        *out = done;
     }
 out:
     return vxd_exchange_end(&call, status, error);

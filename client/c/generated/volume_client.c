@@ -4,6 +4,7 @@
 #include "client/c/call/call.h"
 #include "client/c/include/voxeld_volume.h"
 #include "client/c/include/voxeld_volume_scene.h"
+#include "client/c/include/voxeld_volume_picture.h"
 
 _Static_assert((int)VOXELD_VOLUME_DEPTH_FILE ==
                        (int)VOXELD__V1__VOLUME_DEPTH__VOLUME_DEPTH_FILE &&
@@ -73,6 +74,18 @@ _Static_assert((int)VOXELD_VOLUME_UNKNOWN_FREE ==
                        (int)VOXELD__V1__VOLUME_UNKNOWN__VOLUME_UNKNOWN_OCCUPIED &&
                    (int)VOXELD_VOLUME_UNKNOWN_IGNORED ==
                        (int)VOXELD__V1__VOLUME_UNKNOWN__VOLUME_UNKNOWN_IGNORED,
+               "the schema's numbers");
+
+_Static_assert((int)VOXELD_VOLUME_SHOW_COLOUR ==
+                       (int)VOXELD__V1__VOLUME_SHOW__VOLUME_SHOW_COLOUR &&
+                   (int)VOXELD_VOLUME_SHOW_HEIGHT ==
+                       (int)VOXELD__V1__VOLUME_SHOW__VOLUME_SHOW_HEIGHT &&
+                   (int)VOXELD_VOLUME_SHOW_NORMAL ==
+                       (int)VOXELD__V1__VOLUME_SHOW__VOLUME_SHOW_NORMAL &&
+                   (int)VOXELD_VOLUME_SHOW_LABEL ==
+                       (int)VOXELD__V1__VOLUME_SHOW__VOLUME_SHOW_LABEL &&
+                   (int)VOXELD_VOLUME_SHOW_DEPTH ==
+                       (int)VOXELD__V1__VOLUME_SHOW__VOLUME_SHOW_DEPTH,
                "the schema's numbers");
 
 static enum vxd_status build_volume_create(struct vxd_exchange *call,
@@ -1462,6 +1475,89 @@ out:
     return vxd_exchange_end(&call, status, error);
 }
 
+static enum vxd_status build_volume_render(struct vxd_exchange *call,
+                                           const struct voxeld_volume_render_request *in,
+                                           Voxeld__V1__VolumeRenderRequest *out)
+{
+    enum vxd_status status = VXD_OK;
+
+    out->name = vxd_text_or_empty(in->volume);
+    VXD_TRY(vxd_exchange_vec3(call, in->eye, &out->eye));
+    VXD_TRY(vxd_exchange_vec3(call, in->target, &out->target));
+    VXD_TRY(vxd_exchange_vec3(call, in->up, &out->up));
+    out->fov_y_deg = in->fov_y_deg;
+    out->panorama = in->panorama;
+    out->width = in->width;
+    out->height = in->height;
+    out->show = (Voxeld__V1__VolumeShow)in->show;
+    VXD_TRY(vxd_exchange_vec3(call, in->sun_direction, &out->sun_direction));
+    out->sun = in->sun;
+    out->ambient = in->ambient;
+    out->z_low_m = in->z_low_m;
+    out->z_high_m = in->z_high_m;
+    out->min_weight = in->min_weight;
+    out->depth_max_m = in->depth_max_m;
+    out->encode = in->as_jpeg ? VOXELD__V1__VOLUME_ENCODE__VOLUME_JPEG
+                              : VOXELD__V1__VOLUME_ENCODE__VOLUME_PNG;
+    out->quality = in->quality;
+out:
+    return status;
+}
+
+static enum vxd_status open_volume_render(struct vxd_exchange *call,
+                                          struct voxeld_volume_image **out)
+{
+    struct voxeld_volume_image *r = vxd_result_new(&call->reply, sizeof *r, &call->err);
+    const Voxeld__V1__ResponseHeader *header;
+    const Voxeld__V1__VolumeRenderResponse *in;
+    struct vxd_err *err = &call->err;
+    struct vxd_reply *reply;
+    enum vxd_status status = VXD_OK;
+
+    if (r == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    reply = vxd_result_reply(r);
+    header = reply->response->header;
+    in = reply->response->volume_render;
+    r->queue_ms = header->queue_ms;
+    r->total_ms = header->total_ms;
+    r->request_id = header->request_id;
+    VXD_TRY(vxd_reply_bytes(&in->image, "image", &r->image, &r->n_image_bytes, err));
+    r->width = in->width;
+    r->height = in->height;
+    vxd_reply_vec3(in->eye, r->eye);
+    vxd_reply_vec3(in->target, r->target);
+    r->n_hits = in->n_hits;
+    r->stamp = in->stamp;
+    r->engine_ms = in->engine_ms;
+    *out = r;
+    return VXD_OK;
+out:
+    voxeld_volume_image_free(r);
+    return status;
+}
+
+enum voxeld_status
+voxeld_volume_render(struct voxeld_client *client,
+                     const struct voxeld_volume_render_request *request,
+                     struct voxeld_volume_image **out, struct voxeld_error *error)
+{
+    Voxeld__V1__VolumeRenderRequest body = VOXELD__V1__VOLUME_RENDER_REQUEST__INIT;
+    struct vxd_exchange call;
+    enum vxd_status status;
+
+    *out = NULL;
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, false));
+    VXD_TRY(build_volume_render(&call, request, &body));
+    call.request.method_case = VOXELD__V1__REQUEST__METHOD_VOLUME_RENDER;
+    call.request.volume_render = &body;
+    VXD_TRY(vxd_exchange_send(&call));
+    VXD_TRY(open_volume_render(&call, out));
+out:
+    return vxd_exchange_end(&call, status, error);
+}
+
 void voxeld_volumes_free(struct voxeld_volumes *result)
 {
     vxd_result_free(result);
@@ -1483,6 +1579,11 @@ void voxeld_volume_track_free(struct voxeld_volume_track *result)
 }
 
 void voxeld_volume_picture_free(struct voxeld_volume_picture *result)
+{
+    vxd_result_free(result);
+}
+
+void voxeld_volume_image_free(struct voxeld_volume_image *result)
 {
     vxd_result_free(result);
 }

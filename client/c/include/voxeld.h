@@ -45,10 +45,10 @@ extern "C" {
 #endif
 
 #define VOXELD_VERSION_MAJOR 0
-#define VOXELD_VERSION_MINOR 1
+#define VOXELD_VERSION_MINOR 2
 #define VOXELD_VERSION_PATCH 0
 
-/* Version of the library that runs, "0.1.0". Static. */
+/* Version of the library that runs, "0.2.0". Static. */
 VOXELD_API const char *voxeld_version(void);
 
 /* Errors ------------------------------------------------------------------------------ */
@@ -176,6 +176,8 @@ VOXELD_API bool voxeld_last_timings(struct voxeld_client *client,
  * it took effect: repeat it, with everything else as it was, and error.sequence as its
  * sequence. It then takes effect unless it did, and gives the first one's result
  * (result->replayed; large results have lost their arrays, which arrays_dropped says).
+ * A DEADLINE_EXCEEDED whose field is header.timeout_ms is the server's: it has given the call
+ * up, and one that is repeated begins anew, so it needs a longer timeout.
  * After any other error nothing has changed.
  *
  *   struct voxeld_retry retry = {.total_ms = 10000};
@@ -212,7 +214,8 @@ struct voxeld_retry {
 };
 
 /* Whether to repeat a call that changes something, which ended with this status: true
- * after DEADLINE_EXCEEDED and UNAVAILABLE while there is time. Then call->sequence is
+ * after DEADLINE_EXCEEDED and UNAVAILABLE while there is time, unless the server has given
+ * the call up. Then call->sequence is
  * the number to repeat, and after UNAVAILABLE the function has waited for 10 to 500
  * ms, longer each time; the last repetition may end its own timeout after total_ms.
  * Otherwise *retry is as new and call->sequence 0, ready for the next call. error is

@@ -1,50 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Turns the wire's reply to Infer into the public structs. The server is not
+/* The outputs of a reply to Infer as the public structs. The server is not
  * trusted: every length is checked against the counts before a pointer goes out. */
 #include <string.h>
 
-#include "client/c/network/net_call.h"
+#include "client/c/network/c_network.h"
 
-static enum vxd_status copy_items(struct voxeld_inference *inference,
-                                  const struct voxeld_infer_request *request,
-                                  size_t *n_points, struct vxd_err *err)
+/* The points of all items follow one another. */
+static enum vxd_status check_items(const struct voxeld_infer_request *request,
+                                   const struct voxeld_inference *in, size_t *n_points,
+                                   struct vxd_err *err)
 {
-    const Voxeld__V1__InferResponse *in = vxd_result_reply(inference)->response->infer;
-    struct voxeld_infer_item *list;
-
     *n_points = 0;
     if (in->n_items != request->n_clouds) {
         return vxd_reply_bad(err, "items", "not one for each cloud");
     }
-    list = vxd_reply_alloc(vxd_result_reply(inference), in->n_items, sizeof *list);
-    if (list == NULL) {
-        return vxd_reply_no_memory(err);
-    }
     for (size_t i = 0; i < in->n_items; i++) {
-        const Voxeld__V1__InferItem *item = in->items[i];
-
-        if (item->first_point != *n_points ||
-            !vxd_size_add(*n_points, (size_t)item->n_points, n_points)) {
+        if (in->items[i].first_point != *n_points ||
+            !vxd_size_add(*n_points, (size_t)in->items[i].n_points, n_points)) {
             return vxd_reply_bad(err, "items", "the points do not follow one another");
         }
-        list[i] = (struct voxeld_infer_item){
-            .code = (enum voxeld_status)item->code,
-            .message = item->message,
-            .stamp_ns = item->stamp_ns,
-            .frame_id = item->frame_id,
-            .n_points = item->n_points,
-            .n_used = item->n_used,
-            .n_non_finite = item->n_non_finite,
-            .n_out_of_range = item->n_out_of_range,
-            .n_over_max_voxels = item->n_over_max_voxels,
-            .n_over_max_points = item->n_over_max_points,
-            .n_not_picked = item->n_not_picked,
-            .n_voxels = item->n_voxels,
-            .first_point = (size_t)item->first_point,
-        };
     }
-    inference->items = list;
-    inference->n_items = in->n_items;
     return VXD_OK;
 }
 
@@ -131,15 +106,18 @@ out:
     return status;
 }
 
-static enum vxd_status copy_results(struct voxeld_inference *inference,
-                                    const struct voxeld_infer_request *request,
-                                    size_t n_points, struct vxd_err *err)
+enum vxd_status vxd_inference_outputs(const struct voxeld_infer_request *request,
+                                      struct voxeld_inference *inference,
+                                      struct vxd_err *err)
 {
-    const Voxeld__V1__InferResponse *in = vxd_result_reply(inference)->response->infer;
+    struct vxd_reply *reply = vxd_result_reply(inference);
+    const Voxeld__V1__InferResponse *in = reply->response->infer;
     struct voxeld_infer_output *list =
-        vxd_reply_alloc(vxd_result_reply(inference), in->n_outputs, sizeof *list);
-    enum vxd_status status = VXD_OK;
+        vxd_reply_alloc(reply, in->n_outputs, sizeof *list);
+    size_t n_points;
+    enum vxd_status status;
 
+    VXD_TRY(check_items(request, inference, &n_points, err));
     if (list == NULL) {
         return vxd_reply_no_memory(err);
     }
@@ -152,48 +130,13 @@ out:
     return status;
 }
 
-static void echo(struct voxeld_inference *out)
+const struct voxeld_infer_output *
+voxeld_inference_output(const struct voxeld_inference *inference, const char *name)
 {
-    const Voxeld__V1__ResponseHeader *header = vxd_result_reply(out)->response->header;
-    const Voxeld__V1__InferResponse *in = vxd_result_reply(out)->response->infer;
-
-    out->network = in->network;
-    out->digest = in->digest;
-    out->precision = (enum voxeld_precision)in->precision;
-    vxd_reply_vec3(in->size, out->size_m);
-    vxd_reply_vec3(in->origin, out->origin_m);
-    vxd_reply_vec3(in->low, out->low_m);
-    vxd_reply_timings(in->timings, &out->timings);
-    out->n_run_items = in->n_run_items;
-    out->engine_ms = in->engine_ms;
-    out->queue_ms = header->queue_ms;
-    out->total_ms = header->total_ms;
-    out->request_id = header->request_id;
-}
-
-enum vxd_status vxd_inference_open(struct vxd_exchange *call,
-                                   const struct voxeld_infer_request *request,
-                                   struct voxeld_inference **out)
-{
-    struct voxeld_inference *inference =
-        vxd_result_new(&call->reply, sizeof *inference, &call->err);
-    size_t n_points;
-    enum vxd_status status;
-
-    if (inference == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
+    for (size_t i = 0; i < inference->n_outputs; i++) {
+        if (strcmp(inference->outputs[i].name, name) == 0) {
+            return &inference->outputs[i];
+        }
     }
-    echo(inference);
-    VXD_TRY(copy_items(inference, request, &n_points, &call->err));
-    VXD_TRY(copy_results(inference, request, n_points, &call->err));
-    *out = inference;
-    return VXD_OK;
-out:
-    voxeld_inference_free(inference);
-    return status;
-}
-
-void voxeld_inference_free(struct voxeld_inference *inference)
-{
-    vxd_result_free(inference);
+    return NULL;
 }

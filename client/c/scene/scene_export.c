@@ -1,74 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Exports a scene's voxels as arrays or as a file. A file is fetched in several
- * replies, each of which is a PLY file of its own, with the same header except for the
+/* Exports a scene's voxels as a file. It is fetched in several replies, each of which is a PLY file of its own, with the same header except for the
  * number of vertices. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/c/call/call.h"
-#include "client/c/scene/scene_call.h"
-
-_Static_assert((int)VOXELD_SCENE_DENSE == (int)VOXELD__V1__SCENE_FORMAT__SCENE_DENSE &&
-                   (int)VOXELD_SCENE_PLY == (int)VOXELD__V1__SCENE_FORMAT__SCENE_PLY,
-               "one set of numbers");
+#include "client/c/include/voxeld_scene.h"
 
 enum {
-    MAX_HEADER_BYTES = 4096
+    MAX_HEADER_BYTES = 4096,
+    MAX_NAME_BYTES = 128 /* the server answered to the name, which is not as long */
 };
-
-/* `first` and format replace the request's; version is used where the scene's name
- * gives none, and 0 is the newest. */
-static enum vxd_status export_part(struct vxd_exchange *call,
-                                   const struct voxeld_scene_export_request *request,
-                                   enum voxeld_scene_format format, uint64_t first,
-                                   uint64_t version, struct voxeld_scene_cells **out)
-{
-    Voxeld__V1__SceneAt at = VOXELD__V1__SCENE_AT__INIT;
-    Voxeld__V1__SceneExportRequest body = VOXELD__V1__SCENE_EXPORT_REQUEST__INIT;
-    Voxeld__V1__SceneBox box = VOXELD__V1__SCENE_BOX__INIT;
-    Voxeld__V1__Vec3 low;
-    Voxeld__V1__Vec3 high;
-    enum vxd_status status;
-
-    box.low = vxd_scene_vec3(request->box.low, &low);
-    box.high = vxd_scene_vec3(request->box.high, &high);
-    VXD_TRY(vxd_scene_name(call, request->scene, &body.name, &body.at));
-    if (body.at == NULL && version > 0) {
-        at.version = version;
-        body.at = &at;
-    }
-    body.format = (Voxeld__V1__SceneFormat)format;
-    body.box = request->has_box ? &box : NULL;
-    body.in_voxels = request->in_voxels;
-    body.level = request->level;
-    body.free = request->free;
-    body.pinned = request->pinned;
-    body.first = first;
-    body.limit = request->limit;
-    body.with_counts = request->with_counts;
-    call->request.method_case = VOXELD__V1__REQUEST__METHOD_SCENE_EXPORT;
-    call->request.scene_export = &body;
-    VXD_TRY(vxd_exchange_send(call));
-    VXD_TRY(vxd_scene_cells_open(call, format, request->with_counts, out));
-out:
-    return status;
-}
-
-enum voxeld_status voxeld_scene_export(struct voxeld_client *client,
-                                       const struct voxeld_scene_export_request *request,
-                                       struct voxeld_scene_cells **out,
-                                       struct voxeld_error *error)
-{
-    struct vxd_exchange call;
-    enum vxd_status status;
-
-    *out = NULL;
-    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, false));
-    VXD_TRY(export_part(&call, request, request->format, request->first, 0, out));
-out:
-    return vxd_exchange_end(&call, status, error);
-}
 
 /* The three parts of a PLY file: the header before and after its number of vertices,
  * and the vertices. */
@@ -183,26 +126,28 @@ out:
     return status;
 }
 
-/* Fetches one reply and appends it. */
+/* Fetches the next reply, of the version of the first one, and appends it. */
 static enum voxeld_status fetch(struct voxeld_client *client,
-                                const struct voxeld_scene_export_request *request,
+                                const struct voxeld_scene_export_request *all,
                                 struct whole *w, struct voxeld_error *error)
 {
+    struct voxeld_scene_export_request request = *all;
     struct voxeld_scene_cells *part = NULL;
-    struct vxd_exchange call;
-    enum vxd_status status;
+    struct vxd_err err = {0};
+    char name[MAX_NAME_BYTES];
+    enum voxeld_status status;
 
-    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, false));
-    if (w->file.path == NULL) {
-        status = vxd_fail(&call.err, VXD_INVALID_ARGUMENT, "path", "is NULL");
-        goto out;
+    request.first = w->n_written;
+    if (w->version > 0 && strchr(all->scene, '@') == NULL) {
+        (void)snprintf(name, sizeof name, "%s@%" PRIu64, all->scene, w->version);
+        request.scene = name;
     }
-    VXD_TRY(
-        export_part(&call, request, VOXELD_SCENE_PLY, w->n_written, w->version, &part));
-    VXD_TRY(append(w, part, &call.err));
-out:
+    status = voxeld_scene_export(client, &request, &part, error);
+    if (status == VOXELD_OK && append(w, part, &err) != VXD_OK) {
+        status = vxd_client_error(&err, part->request_id, error);
+    }
     voxeld_scene_cells_free(part);
-    return vxd_exchange_end(&call, status, error);
+    return status;
 }
 
 enum voxeld_status
@@ -216,6 +161,11 @@ voxeld_scene_export_file(struct voxeld_client *client,
     enum voxeld_status status;
     enum vxd_status ended;
 
+    if (path == NULL) {
+        (void)vxd_fail(&err, VXD_INVALID_ARGUMENT, "path", "is NULL");
+        return vxd_client_error(&err, "", error);
+    }
+    all.format = VOXELD_SCENE_PLY;
     all.limit = 0;
     all.with_counts = false;
     do {

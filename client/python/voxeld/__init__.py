@@ -45,7 +45,27 @@ from .errors import (
     Unimplemented,
     Unknown,
 )
-from .fusion import LogOdds
+from .generated.scene_records import (
+    Cells,
+    Change,
+    Collected,
+    Diff,
+    Edited,
+    Filter,
+    Integrated,
+    Log,
+    LogOdds,
+    Material,
+    NearestVoxels,
+    Overlap,
+    RayHits,
+    SceneInfo,
+    Snapshot,
+    Undone,
+    Verified,
+    Version,
+    VoxelValues,
+)
 from .generated.grid_records import Frontiers, Grid
 from .generated.map_records import (
     Entries,
@@ -83,6 +103,7 @@ from .generated.volume_records import (
     VolumeDecayed,
     VolumeInfo,
     VolumeIntegrated,
+    VolumeImage,
     VolumePicture,
     VolumeScanned,
     VolumeTrack,
@@ -114,43 +135,23 @@ from .reply import (
 )
 from .scene_fields import Contacts, DistanceField, Distances
 from .scene_meshes import MeshImported
+from .scene_differences import Difference
 from .scene_records import (
     Ball,
     Box,
     Capsule,
-    Cells,
-    Change,
     Copy,
     Dense,
-    Edited,
-    Filter,
     HalfSpace,
     Heightfield,
-    Integrated,
-    Material,
-    NearestVoxels,
     Operation,
-    Overlap,
     PointList,
-    RayHits,
-    SceneInfo,
     VoxelState,
-    VoxelValues,
 )
 from .scenes import Scene
-from .version_records import (
-    Collected,
-    Diff,
-    Difference,
-    Log,
-    Snapshot,
-    Undone,
-    Verified,
-    Version,
-)
 from .watching import Heads, Watched, WatchPoint
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Aborted",
@@ -282,6 +283,7 @@ __all__ = [
     "VolumeDecayed",
     "VolumeInfo",
     "VolumeIntegrated",
+    "VolumeImage",
     "VolumePicture",
     "VolumeScanned",
     "VolumeTrack",

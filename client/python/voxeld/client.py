@@ -20,6 +20,7 @@ from .generated import (
     map_client,
     odometry_client,
     posegraph_client,
+    scene_client,
     slac_client,
     token_client,
     volume_client,
@@ -371,6 +372,10 @@ class Client(NetworkCalls, SceneCalls, WatchCalls):
     odometry = odometry_client.odometry
     odometries = odometry_client.odometries
     odometry_drop = odometry_client.odometry_drop
+    scene = scene_client.scene
+    scenes = scene_client.scenes
+    scene_drop = scene_client.scene_drop
+
     volume_create = volume_client.volume_create
     volume = volume_client.volume
     volumes = volume_client.volumes

@@ -10,7 +10,9 @@ from .errors import InvalidArgument
 FSYNCS = ("always", "everysec", "off")
 
 
-def fsync_of(number: int) -> str:
+def durable_of(message: scene_pb2.SceneDurability) -> str:
+    """Which promise it makes."""
+    number = message.fsync
     return FSYNCS[number] if 0 <= number < len(FSYNCS) else str(number)
 
 

@@ -72,8 +72,8 @@ class InvalidArgument(Error):
 
 
 class DeadlineExceeded(Error):
-    """No reply within the timeout. The server gives the request up, too, unless it changes
-    something and had begun."""
+    """No reply within the timeout. Where field is "header.timeout_ms", the server has given the
+    request up; otherwise a change may go on, and repeat() learns its outcome."""
 
     code = Code.DEADLINE_EXCEEDED
 

@@ -28,11 +28,15 @@ At = int | str
 """A version of a scene: its number, or the name of a snapshot."""
 
 
-class Noun(Protocol):
+class Owner(Protocol):
     """What generated methods need of the class that they are methods of."""
 
     name: str
     _client: Calls
+
+
+class Noun(Owner, Protocol):
+    """The same where they take keys and rows of arrays."""
 
     def _keys(self, keys: npt.ArrayLike) -> Array: ...
 
@@ -70,6 +74,38 @@ def change(
 ) -> Any:
     """Returns the reply to a method that changes something, without arrays."""
     return getattr(client._change(method, message, timeout, request_id, sequence), method)
+
+
+def changed(
+    client: Calls,
+    method: str,
+    message: Any,
+    timeout: float | None,
+    request_id: str | None,
+    sequence: int,
+) -> tuple[Any, bool]:
+    """The same, and whether it is the outcome of an earlier call with this sequence."""
+    response = client._change(method, message, timeout, request_id, sequence)
+    return getattr(response, method), response.header.replayed
+
+
+def need(message: Any, name: str) -> Any:
+    """Returns a message that a reply must have."""
+    if not message.HasField(name):
+        raise bad(name, "requested, but missing")
+    return getattr(message, name)
+
+
+def given(message: Any, name: str, made: Callable[[Any], Any]) -> Any:
+    """What is made of a message; None where the reply has none."""
+    return made(getattr(message, name)) if message.HasField(name) else None
+
+
+def newest_first(versions: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Checks that versions fall, so that who goes on below the last one comes to an end."""
+    if any(a.version <= b.version for a, b in zip(versions, versions[1:], strict=False)):
+        raise bad("versions", "not newest first")
+    return versions
 
 
 def send(
@@ -151,6 +187,10 @@ class Reply:
             raise bad(path, "another type or another number of axes")
         dtype = WIRE_TYPES[tensor.dtype]
         return array_of(path, tensor, self._arrays.get(path), dtype, [n, *shape[1:]])
+
+    def array(self, name: str, dtype: str, *shape: int) -> Array:
+        """Takes an array of this type and shape."""
+        return self._array(name, dtype, shape)
 
     def _array(self, name: str, dtype: str, shape: tuple[int, ...]) -> Array:
         if not self.message.HasField(name):
@@ -255,6 +295,45 @@ def rows(values: npt.ArrayLike, dtype: str, columns: int, field: str) -> Array:
     return array
 
 
+def numbers_of(values: npt.ArrayLike, field: str) -> Array:
+    try:
+        array = np.asarray(values)
+    except ValueError as e:
+        raise InvalidArgument(f"no array of numbers: {e}", field) from None
+    if array.dtype.kind not in "iuf":
+        raise InvalidArgument(f"{array.dtype}; numbers are right", field)
+    return array
+
+
+def metres_of(values: npt.ArrayLike, field: str, *widths: int) -> Array:
+    """Makes n rows of one of these widths, float32 or float64; one row may come without its axis.
+    """
+    array = numbers_of(values, field)
+    if array.dtype not in (np.float32, np.float64):
+        array = array.astype(np.float64)
+    return rows_of(array, field, *widths)
+
+
+def rows_of(array: Array, field: str, *widths: int) -> Array:
+    if array.ndim == 1 and array.size in widths:
+        array = array.reshape(1, array.size)
+    if array.ndim != 2 or array.shape[1] not in widths:
+        raise InvalidArgument(
+            f"an array of shape {array.shape}; n x {' or '.join(map(str, widths))} is right", field
+        )
+    return array
+
+
+def places_of(values: npt.ArrayLike, field: str) -> Array:
+    """Makes n x 3 positions: integers are voxels, floating-point numbers metres."""
+    array = numbers_of(values, field)
+    if array.dtype.kind == "f":
+        return metres_of(array, field, 3)
+    if array.dtype not in (np.int32, np.int64):
+        array = array.astype(np.int64)
+    return rows_of(array, field, 3)
+
+
 def tensor(name: str, message: Any, array: Array | None) -> list[wire.Part]:
     """Makes a tensor the field of that name of a message; None leaves it out."""
     if array is None:
@@ -262,14 +341,18 @@ def tensor(name: str, message: Any, array: Array | None) -> list[wire.Part]:
     return tensor_of(message.DESCRIPTOR.fields_by_name[name].number, array)
 
 
-def tensor_of(number: int, array: Array, dtype: DType | None = None) -> list[wire.Part]:
-    """The array is borrowed where it is C-contiguous and little-endian, else copied."""
+def tensor_of(
+    number: int, array: Array, dtype: DType | None = None, keeps_axes: bool = False
+) -> list[wire.Part]:
+    """The array is borrowed where it is C-contiguous and little-endian, else copied. Rows of one
+    element are numbers, unless it keeps its axes."""
     if array.dtype.byteorder == ">" or (array.dtype.byteorder == "=" and sys.byteorder == "big"):
         array = array.astype(array.dtype.newbyteorder("<"))
     array = np.ascontiguousarray(array)
     dtype = dtype or OF_NUMPY[f"{array.dtype.kind}{array.dtype.itemsize}"]
     data = memoryview(array.reshape(-1).view(np.uint8))
-    shape = array.shape[:1] if array.ndim == 2 and array.shape[1] == 1 else array.shape
+    is_column = array.ndim == 2 and array.shape[1] == 1 and not keeps_axes
+    shape = array.shape[:1] if is_column else array.shape
     return wire.tensor_parts(number, dtype, shape, data)
 
 
@@ -359,6 +442,32 @@ def numpy_of(array: Any) -> np.dtype[Any]:
     return np.dtype(WIRE_TYPES[int(array.dtype)])
 
 
+def occupied_of(self: Any) -> npt.NDArray[np.bool_]:
+    return np.asarray((self.states & 2) != 0, np.bool_)
+
+
+def free_of(self: Any) -> npt.NDArray[np.bool_]:
+    return np.asarray((self.states & 4) != 0, np.bool_)
+
+
+def hit_of(self: Any) -> npt.NDArray[np.bool_]:
+    return np.asarray(self.distances >= 0, np.bool_)
+
+
+def n_cells_of(self: Any) -> int:
+    return len(self.cells)
+
+
+def cell_centres_of(self: Any) -> npt.NDArray[np.float64]:
+    """Returns n x 3 centres, metres."""
+    return np.asarray(np.add(self.origin, (self.cells + 0.5) * self.cell_size), np.float64)
+
+
+def cells_where(self: Any, difference: int) -> npt.NDArray[np.int32]:
+    """Returns the cells with any of these differences."""
+    return np.asarray(self.cells[(self.changes & np.uint8(difference)) != 0], np.int32)
+
+
 def n_entries_of(self: Any) -> int:
     return len(self.indices)
 
@@ -375,3 +484,13 @@ def image_of(self: Any, name: str = "depth") -> Array:
     """Returns an array of the picture as height x width (x 3)."""
     array = getattr(self, name)
     return array.reshape((self.height, self.width, *array.shape[1:]))
+
+
+def png_of_image(self: Any) -> bytes | None:
+    """The picture's file, for a notebook, if it is a PNG."""
+    return bytes(self.image) if self.image.startswith(b"\x89PNG") else None
+
+
+def jpeg_of_image(self: Any) -> bytes | None:
+    """The picture's file, for a notebook, if it is a JPEG."""
+    return bytes(self.image) if self.image.startswith(b"\xff\xd8") else None

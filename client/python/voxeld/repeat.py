@@ -17,7 +17,8 @@ LONGEST_WAIT_S = 0.5
 
 def repeat(call: Callable[[int], Result], seconds: float) -> Result:
     """Calls call(0), and after DeadlineExceeded and Unavailable again with the sequence of the
-    first one, for at most seconds after that had ended: so it takes effect at most once.
+    first one, for at most seconds after that had ended: so it takes effect at most once. What the
+    server has given up at its deadline is not repeated, since it would not be in time again.
 
     call  gets the sequence to hand on: lambda n: seen.insert(keys, sequence=n)
 
@@ -34,7 +35,8 @@ def repeat(call: Callable[[int], Result], seconds: float) -> Result:
             now = time.monotonic()
             until = now + seconds if until is None else until
             pause_s = wait_s if isinstance(e, Unavailable) else 0.0
-            if not e.sequence or now + pause_s >= until:
+            given_up = isinstance(e, DeadlineExceeded) and e.field == "header.timeout_ms"
+            if given_up or not e.sequence or now + pause_s >= until:
                 raise
             sequence = e.sequence
         if pause_s:

@@ -13,8 +13,8 @@ from voxeld.v1 import field_pb2
 
 from .calls import Calls
 from .errors import InvalidArgument
-from .scene_records import Box, SceneReply, message_of, metres_of, plain_shape, tensor_of
-from .exchange import At, at_of
+from .exchange import At, at_of, metres_of, tensor_of
+from .scene_records import Box, SceneReply, message_of, plain_shape
 from .shown import shown
 
 UNKNOWN = ("free", "occupied", "ignored")

@@ -12,7 +12,8 @@ from voxeld.v1 import mesh_pb2
 
 from .errors import InvalidArgument
 from .scene_fields import SceneFields, number_of
-from .scene_records import message_of, metres_of, tensor_of
+from .exchange import metres_of, tensor_of
+from .scene_records import message_of
 
 RULES = ("conservative", "thin")
 

@@ -12,7 +12,6 @@ import numpy as np
 from voxeld.v1 import scene_pb2
 
 from .reply import bad
-from .scene_records import Cells
 
 
 class PlyParts:
@@ -45,16 +44,12 @@ class PlyParts:
         return header + body, seen == self._seen
 
 
-def joined(parts: list[Cells]) -> Cells:
-    """Joins the replies of one export."""
-    first = parts[0]
+def joined(parts: list[Any], *names: str) -> Any:
+    """Joins the replies of one export, or of one diff: the arrays of these names."""
     if len(parts) == 1:
-        return first
-
-    def column(name: str) -> Any:
-        arrays = [getattr(p, name) for p in parts]
-        return None if arrays[0] is None else np.concatenate(arrays)
-
+        return parts[0]
+    columns = {n: [getattr(p, n) for p in parts] for n in names}
     return dataclasses.replace(
-        first, cells=column("cells"), materials=column("materials"), counts=column("counts")
+        parts[0],
+        **{n: None if c[0] is None else np.concatenate(c) for n, c in columns.items()},
     )

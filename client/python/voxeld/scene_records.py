@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,13 +14,9 @@ import numpy.typing as npt
 from voxeld.v1 import scene_pb2
 
 from . import wire
-from .cloud import OF_NUMPY, Pose
-from .durability import fsync_of
 from .errors import InvalidArgument
-from .exchange import Array, Reply
-from .fusion import FUSIONS, LogOdds
-from .networks import Timings
-from .reply import bad, record_of
+from .exchange import Reply, need, numbers_of, places_of, tensor_of, vec3_of
+from .reply import bad
 from .shown import shown
 
 ACTIONS = ("fill", "erase", "set_free", "paint", "replace", "erode", "dilate", "copy", "keep")
@@ -44,14 +39,6 @@ class VoxelState(enum.IntFlag):
 
 
 # What goes in ----------------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class Material:
-    """A material's number is its place in the palette. rgb: 0xRRGGBB."""
-
-    name: str
-    rgb: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,244 +143,7 @@ class Operation:
     pin: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
-class Filter:
-    """Points of a scan that hit nothing, though their rays count.
-
-    ground             those of the ground, the plane that most points are near (RANSAC)
-    ground_distance_m  of the plane; 0: 0.04
-    ground_angle       radians that it may be inclined; 0: 0.15
-    ground_z           where it is at the sensor's x and y, and ...
-    ground_z_tolerance_m  how far from there it may be; 0: anywhere
-    min_hits           those of voxels that fewer points of the scan hit
-    no_speckles        and of voxels of whose 26 neighbours no other is hit
-    """
-
-    ground: bool = False
-    ground_distance_m: float = 0.0
-    ground_angle: float = 0.0
-    ground_z: float = 0.0
-    ground_z_tolerance_m: float = 0.0
-    min_hits: int = 0
-    no_speckles: bool = False
-
-
 # What comes out --------------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class SceneInfo:
-    """What a scene is. n_occupied, n_free, live_node_bytes and digest come from Client.scene
-    and Scene.info only.
-
-    version     rises by one with every change
-    generation  another one after the scene was dropped and made again
-    digest      equal for equal voxels
-    durable     "always", "everysec", "off", or None: a restart forgets it
-    oldest_version  that is kept, snapshots aside
-    n_sharing   scenes that share its memory, itself included: branches
-    fusion      "last" or "log-odds"; log_odds: None with last
-    log_odds_bytes  of n_bytes, of all scenes that share it; vote_bytes of these: for materials
-    n_pinned    voxels that scans and decays leave as they are; from Client.scene and Scene.info
-    occupied_low, occupied_high  corners of the box of all occupied voxels, metres, likewise; None
-                where there are none
-    """
-
-    name: str
-    voxel_size: float
-    depth: int
-    material_bits: int
-    track_free: bool
-    origin: tuple[float, float, float]
-    frame_id: str
-    palette: tuple[Material, ...]
-    version: int
-    generation: int
-    n_bytes: int
-    max_bytes: int
-    node_bytes: int
-    n_nodes: int
-    n_occupied: int
-    n_free: int
-    live_node_bytes: int
-    digest: str
-    owner: str
-    created_ns: int
-    changed_ns: int
-    keep_versions: int
-    keep_seconds: int
-    oldest_version: int
-    n_snapshots: int
-    n_sharing: int
-    durable: str | None
-    journal_max_bytes: int
-    fusion: str
-    log_odds: LogOdds | None
-    log_odds_bytes: int
-    n_pinned: int
-    vote_bytes: int
-    occupied_low: tuple[float, float, float] | None = None
-    occupied_high: tuple[float, float, float] | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Change:
-    """What a change did, in voxels: occupied now and not before, before and not now, of another
-    material; free now and not before."""
-
-    version: int
-    n_added: int
-    n_removed: int
-    n_changed: int
-    n_freed: int
-    n_new_nodes: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Edited:
-    """n_outside, n_non_finite: of points in lists."""
-
-    change: Change
-    n_outside: int
-    n_non_finite: int
-    engine_ms: float
-    replayed: bool
-
-
-@dataclasses.dataclass(frozen=True)
-class Integrated:
-    """n_points = n_used + the four counts of others: not finite, outside the scene, beyond
-    max_range, of a label that takes no material or dropped by the filter. n_relabelled: voxels
-    that were occupied and took another material. n_ground, n_sparse: the filter's points, of the
-    ground and of voxels that too few hit. digest and network: of the network that the
-    cloud went through; "" and None without. With estimate: status "ok" or "lost", reason of the
-    latter, and the pose found, or where the sensor was thought to be."""
-
-    change: Change
-    stamp_ns: int
-    frame_id: str
-    n_points: int
-    n_used: int
-    n_non_finite: int
-    n_outside: int
-    n_beyond: int
-    n_dropped: int
-    n_hit_voxels: int
-    n_passed_voxels: int
-    decode_ms: float
-    carve_ms: float
-    edit_ms: float
-    engine_ms: float
-    digest: str
-    network: Timings | None
-    replayed: bool
-    n_relabelled: int
-    n_ground: int
-    n_sparse: int
-    status: str = "ok"
-    reason: str = ""
-    T_map_sensor: Pose | None = None
-
-
-@shown
-@dataclasses.dataclass(frozen=True, eq=False)
-class VoxelValues:
-    """states: uint8 n, a VoxelState each. materials: uint16 n, 0 where not
-    occupied; None in scenes without. pinned: bool n; None unless asked for."""
-
-    states: npt.NDArray[np.uint8]
-    materials: npt.NDArray[np.uint16] | None
-    version: int
-    generation: int
-    engine_ms: float
-    pinned: npt.NDArray[np.bool_] | None = None
-
-    @property
-    def occupied(self) -> npt.NDArray[np.bool_]:
-        return (self.states & VoxelState.OCCUPIED) != 0
-
-    @property
-    def free(self) -> npt.NDArray[np.bool_]:
-        return (self.states & VoxelState.FREE) != 0
-
-
-@shown
-@dataclasses.dataclass(frozen=True, eq=False)
-class RayHits:
-    """distances: float32 n, metres, -1 = nothing. voxels: int32 n x 3, -1 = nothing. normals:
-    int8 n x 3, outward, of the face a ray came in by; 0 from inside. materials: uint16 n; None
-    in scenes without."""
-
-    distances: npt.NDArray[np.float32]
-    voxels: npt.NDArray[np.int32]
-    normals: npt.NDArray[np.int8]
-    materials: npt.NDArray[np.uint16] | None
-    n_hits: int
-    version: int
-    generation: int
-    engine_ms: float
-
-    @property
-    def hit(self) -> npt.NDArray[np.bool_]:
-        return self.distances >= 0
-
-
-@shown
-@dataclasses.dataclass(frozen=True, eq=False)
-class NearestVoxels:
-    """Nearest occupied voxels; distances, voxels and materials as of RayHits."""
-
-    distances: npt.NDArray[np.float32]
-    voxels: npt.NDArray[np.int32]
-    materials: npt.NDArray[np.uint16] | None
-    n_found: int
-    version: int
-    generation: int
-    engine_ms: float
-
-
-@shown
-@dataclasses.dataclass(frozen=True, eq=False)
-class Overlap:
-    """states: uint8 n, the VoxelStates in each shape.
-    n_occupied, n_free: uint64 n, with counts."""
-
-    states: npt.NDArray[np.uint8]
-    n_occupied: npt.NDArray[np.uint64] | None
-    n_free: npt.NDArray[np.uint64] | None
-    version: int
-    generation: int
-    engine_ms: float
-
-
-@shown
-@dataclasses.dataclass(frozen=True, eq=False)
-class Cells:
-    """Cells in Morton order. The low corner of cell (x, y, z) is origin + (x, y, z) *
-    cell_size.
-
-    cells      int32 n x 3: voxel indices >> level
-    materials  uint16 n, of the cell's first voxel; None in scenes without
-    counts     uint64 n, voxels a cell; None unless asked for
-    n_cells    of the whole box, not of this part of it
-    """
-
-    cells: npt.NDArray[np.int32]
-    materials: npt.NDArray[np.uint16] | None
-    counts: npt.NDArray[np.uint64] | None
-    n_cells: int
-    origin: tuple[float, float, float]
-    cell_size: float
-    frame_id: str
-    version: int
-    generation: int
-
-    def __len__(self) -> int:
-        return len(self.cells)
-
-    def centres(self) -> npt.NDArray[np.float64]:
-        """Returns n x 3 centres, metres."""
-        return np.asarray(np.add(self.origin, (self.cells + 0.5) * self.cell_size), np.float64)
 
 
 @shown
@@ -416,154 +166,44 @@ class SceneReply(Reply):
     """The reply of a query: the version it read, and its arrays."""
 
     def seen(self) -> dict[str, Any]:
-        if not self.message.HasField("seen"):
-            raise bad("seen", "an answer that does not say of which version")
-        seen = self.message.seen
+        seen = need(self.message, "seen")
         return {
             "version": seen.version, "generation": seen.generation, "engine_ms": seen.engine_ms
         }  # fmt: skip
 
-    def change(self) -> Change:
-        if not self.message.HasField("change"):
-            raise bad("change", "a change that does not say what it did")
-        return record_of(Change, self.message.change)
-
-    def array(self, name: str, dtype: str, *shape: int) -> Array:
-        return self._array(name, dtype, shape)
-
-    def materials(self, *shape: int) -> Array | None:
-        """Takes materials; None where the scene has none."""
-        return (
-            self.array("materials", "<u2", *shape) if self.message.HasField("materials") else None
-        )
-
     def extents(self, name: str, n_axes: int) -> tuple[int, ...]:
         """Returns the size of an array that the server decides."""
-        if not self.message.HasField(name):
-            raise bad(name, "requested, but missing")
-        shape = tuple(getattr(self.message, name).shape)
+        shape = tuple(need(self.message, name).shape)
         if len(shape) != n_axes or min(shape) < 0:
             raise bad(name, "another number of axes")
         return shape
 
     def place(self) -> dict[str, Any]:
-        origin = self.message.origin
+        message = self.message
         return {
-            "origin": (origin.x, origin.y, origin.z),
-            "cell_size": self.message.cell_size_m,
-            "frame_id": self.message.frame_id,
+            "origin": vec3_of(message.origin),
+            "cell_size": message.cell_size_m,
+            "frame_id": message.frame_id,
         }
-
-    def cells(self, *, counts: bool) -> Cells:
-        n, columns = self.extents("cells", 2)
-        if columns != 3 or n > self.message.n_cells:
-            raise bad("cells", "not three numbers a cell, of those there are")
-        seen = self.seen()
-        return Cells(
-            cells=self.array("cells", "<i4", n, 3),
-            materials=self.materials(n),
-            counts=self.array("counts", "<u8", n) if counts else None,
-            n_cells=self.message.n_cells,
-            version=seen["version"],
-            generation=seen["generation"],
-            **self.place(),
-        )
 
     def dense(self) -> Dense:
         shape = self.extents("states", 3)
-        if len(self.message.low_cell) != 3:
+        message = self.message
+        if len(message.low_cell) != 3:
             raise bad("low_cell", "not three numbers")
-        x, y, z = self.message.low_cell
-        seen = self.seen()
+        seen = need(message, "seen")
+        has_materials = message.HasField("materials")
         return Dense(
             states=self.array("states", "|u1", *shape),
-            materials=self.materials(*shape),
-            low_cell=(x, y, z),
-            version=seen["version"],
-            generation=seen["generation"],
+            materials=self.array("materials", "<u2", *shape) if has_materials else None,
+            low_cell=tuple(message.low_cell),
             **self.place(),
+            version=seen.version,
+            generation=seen.generation,
         )
-
-
-def corner_of(message: scene_pb2.SceneInfo, name: str) -> tuple[float, float, float] | None:
-    corner = getattr(message, name)
-    return (corner.x, corner.y, corner.z) if message.HasField(name) else None
-
-
-def info_of(message: scene_pb2.SceneInfo) -> SceneInfo:
-    spec = message.spec
-    return record_of(
-        SceneInfo,
-        message,
-        voxel_size=spec.voxel_size_m,
-        depth=spec.depth,
-        material_bits=spec.material_bits,
-        track_free=spec.track_free,
-        origin=(spec.origin.x, spec.origin.y, spec.origin.z),
-        frame_id=spec.frame_id,
-        palette=tuple(Material(m.name, m.rgb) for m in spec.palette),
-        keep_versions=message.retention.versions,
-        keep_seconds=message.retention.seconds,
-        durable=fsync_of(message.durability.fsync) if message.HasField("durability") else None,
-        journal_max_bytes=message.durability.journal_max_bytes,
-        fusion=FUSIONS[spec.fusion],
-        log_odds=record_of(LogOdds, spec.log_odds) if spec.HasField("log_odds") else None,
-        occupied_low=corner_of(message, "occupied_low"),
-        occupied_high=corner_of(message, "occupied_high"),
-    )
 
 
 # To the wire -----------------------------------------------------------------------------
-
-
-def tensor_of(number: int, array: Array) -> list[wire.Part]:
-    """Makes a field with a tensor of the array's own shape; borrowed where it is C-contiguous and
-    little-endian, else copied."""
-    if array.dtype.byteorder == ">" or (array.dtype.byteorder == "=" and sys.byteorder == "big"):
-        array = array.astype(array.dtype.newbyteorder("<"))
-    array = np.ascontiguousarray(array)
-    dtype = OF_NUMPY[f"{array.dtype.kind}{array.dtype.itemsize}"]
-    data = memoryview(array.reshape(-1).view(np.uint8))
-    return wire.tensor_parts(number, dtype, array.shape, data)
-
-
-def numbers_of(values: npt.ArrayLike, field: str) -> Array:
-    try:
-        array = np.asarray(values)
-    except ValueError as e:
-        raise InvalidArgument(f"no array of numbers: {e}", field) from None
-    if array.dtype.kind not in "iuf":
-        raise InvalidArgument(f"{array.dtype}; numbers are right", field)
-    return array
-
-
-def metres_of(values: npt.ArrayLike, field: str, *widths: int) -> Array:
-    """Makes n rows of one of these widths, float32 or float64; one row may come without its axis.
-    """
-    array = numbers_of(values, field)
-    if array.dtype not in (np.float32, np.float64):
-        array = array.astype(np.float64)
-    return rows_of(array, field, *widths)
-
-
-def rows_of(array: Array, field: str, *widths: int) -> Array:
-    if array.ndim == 1 and array.size in widths:
-        array = array.reshape(1, array.size)
-    if array.ndim != 2 or array.shape[1] not in widths:
-        raise InvalidArgument(
-            f"an array of shape {array.shape}; n x {' or '.join(map(str, widths))} is right", field
-        )
-    return array
-
-
-def places_of(values: npt.ArrayLike, field: str) -> Array:
-    """Makes n x 3 positions: integers are voxels, floating-point numbers metres."""
-    array = numbers_of(values, field)
-    if array.dtype.kind == "f":
-        return metres_of(array, field, 3)
-    if array.dtype not in (np.int32, np.int64):
-        array = array.astype(np.int64)
-    return rows_of(array, field, 3)
 
 
 def message_of(kind: Any, field: str, /, **members: Any) -> Any:
@@ -598,7 +238,8 @@ def shape_parts(shape: PointList | Heightfield, field: str) -> list[wire.Part]:
         x=shape.x, y=shape.y, cell=shape.cell, low_z=shape.low_z,
     )  # fmt: skip
     number = scene_pb2.SceneHeightfield.HEIGHTS_FIELD_NUMBER
-    return wire.enclosed(SHAPE_HEIGHTFIELD, [head.SerializeToString(), *tensor_of(number, heights)])
+    parts = [head.SerializeToString(), *tensor_of(number, heights, keeps_axes=True)]
+    return wire.enclosed(SHAPE_HEIGHTFIELD, parts)
 
 
 def plain_shape(shape: Shape, field: str) -> dict[str, Any]:

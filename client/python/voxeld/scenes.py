@@ -18,41 +18,40 @@ from .calls import Calls
 from .cloud import Pose
 from .durability import durability_of
 from .errors import Aborted, InvalidArgument
-from .exchange import At, at_of, name_of, pose_in
-from .generated import grid_client, upkeep_client
-from .generated.odometry_records import ODOMETRY_REASONS, ODOMETRY_STATUSS
-from .generated.upkeep_records import Evidence
-from .fusion import LogOdds, fusion_of, log_odds_of
-from .labels import Labels, labels_of
-from .networks import Timings
-from .pictures import Picture, Place, picture_of, request_of
-from .points import Points, clouds_of, pose_of
-from .reply import record_of
-from .scene_parts import PlyParts, joined
-from .scene_records import (
-    Box,
+from .exchange import At, at_of, metres_of, places_of, tensor_of
+from .fusion import fusion_of, log_odds_of
+from .generated import grid_client, scene_methods, upkeep_client
+from .generated.scene_records import (
     Cells,
-    Dense,
     Edited,
     Filter,
     Integrated,
+    LogOdds,
     Material,
-    NearestVoxels,
-    Operation,
     Overlap,
-    RayHits,
     SceneInfo,
+    cells_of,
+    edited_of,
+    integrated_of,
+    overlap_of,
+    scene_info_of,
+)
+from .generated.upkeep_records import Evidence
+from .labels import Labels, labels_of
+from .pictures import Picture, Place, picture_of, request_of
+from .points import Points, clouds_of, pose_of
+from .reply import bad, record_of
+from .scene_parts import PlyParts, joined
+from .scene_records import (
+    Box,
+    Dense,
+    Operation,
     SceneReply,
     Shape,
-    VoxelValues,
-    info_of,
     message_of,
-    metres_of,
     operation_parts,
-    places_of,
     plain_shape,
     rule_of,
-    tensor_of,
 )
 from .scene_versions import SceneVersions
 from .watching import SceneWatches
@@ -68,6 +67,12 @@ class Scene(SceneVersions, SceneWatches):
     in_voxels. A voxel is in a shape when its centre is. Threads, errors, timeout, request_id
     and sequence as of Client.
     """
+
+    info = scene_methods.info
+    values = scene_methods.values
+    cast_rays = scene_methods.cast_rays
+    nearest = scene_methods.nearest
+    drop = scene_methods.drop
 
     def __init__(self, client: Calls, info: SceneInfo) -> None:
         self._client = client
@@ -86,20 +91,6 @@ class Scene(SceneVersions, SceneWatches):
             f"<voxeld.Scene {self.name!r}: voxels of {self.voxel_size:g} m in a cube of {side:g} m"
             f"{', free space' if self.track_free else ''}; at {self._client.url}>"
         )
-
-    def info(
-        self,
-        *,
-        at: At | None = None,
-        timeout: float | None = None,
-        request_id: str | None = None,
-    ) -> SceneInfo:
-        """What it is; walks the whole scene. at: the version that version, n_occupied, n_free,
-        live_node_bytes and digest are of."""
-        message = scene_pb2.SceneGetRequest(name=self.name, at=at_of(at))
-        request = rpc_pb2.Request(scene_get=message)
-        response = self._client._call("scene_get", request, timeout, request_id)
-        return info_of(response.scene_get.scene)
 
     def edit(
         self,
@@ -127,7 +118,7 @@ class Scene(SceneVersions, SceneWatches):
         number = self._client._numbered(sequence)
         reply = self._exchange("scene_edit", message, parts, timeout, request_id, number)
         with reply:
-            return record_of(Edited, reply.message, change=reply.change(), replayed=reply.replayed)
+            return edited_of(reply.message, reply.replayed)
 
     def integrate(
         self,
@@ -208,37 +199,7 @@ class Scene(SceneVersions, SceneWatches):
         number = self._client._numbered(sequence)
         reply = self._exchange("scene_integrate", message, parts, timeout, request_id, number)
         with reply:
-            ran = reply.message.HasField("network")
-            return record_of(
-                Integrated, reply.message, change=reply.change(), replayed=reply.replayed,
-                status=name_of(ODOMETRY_STATUSS, reply.message.status),
-                reason=name_of(ODOMETRY_REASONS, reply.message.reason),
-                T_map_sensor=pose_in(reply.message.T_map_sensor) if estimate else None,
-                network=record_of(Timings, reply.message.network) if ran else None,
-            )  # fmt: skip
-
-    def values(
-        self,
-        points: npt.ArrayLike,
-        *,
-        pins: bool = False,
-        at: At | None = None,
-        timeout: float | None = None,
-        request_id: str | None = None,
-    ) -> VoxelValues:
-        """Returns states and materials of voxels: n x 3 integers are voxel indices, floating-point
-        numbers metres. Voxels outside the scene are unknown. pins: say which are pinned, too."""
-        message = scene_pb2.SceneValuesRequest(name=self.name, at=at_of(at), with_pins=pins)
-        places = places_of(points, "points")
-        parts = tensor_of(message.POINTS_FIELD_NUMBER, places)
-        reply = self._exchange("scene_values", message, parts, timeout, request_id)
-        with reply:
-            n = len(places)
-            return VoxelValues(
-                states=reply.array("states", "|u1", n), materials=reply.materials(n),
-                pinned=reply.array("pinned", "|u1", n) != 0 if pins else None,
-                **reply.seen(),
-            )  # fmt: skip
+            return integrated_of(reply.message, reply.replayed)
 
     def log_odds(
         self,
@@ -256,37 +217,6 @@ class Scene(SceneVersions, SceneWatches):
         with reply:
             return record_of(
                 Evidence, reply.message, steps=reply.array("steps", "|i1", len(places))
-            )
-
-    def cast_rays(
-        self,
-        origins: npt.ArrayLike,
-        directions: npt.ArrayLike,
-        max_range: float = 0.0,
-        *,
-        at: At | None = None,
-        timeout: float | None = None,
-        request_id: str | None = None,
-    ) -> RayHits:
-        """Finds the first occupied voxel along each ray. origins: n x 3, or one for all;
-        directions: n x 3, of any length but 0; max_range: metres, 0: no limit."""
-        message = message_of(
-            scene_pb2.SceneCastRaysRequest, "max_range",
-            name=self.name, max_range_m=max_range, at=at_of(at),
-        )  # fmt: skip
-        vectors = metres_of(directions, "directions", 3)
-        parts = tensor_of(message.ORIGINS_FIELD_NUMBER, metres_of(origins, "origins", 3))
-        parts += tensor_of(message.DIRECTIONS_FIELD_NUMBER, vectors)
-        reply = self._exchange("scene_cast_rays", message, parts, timeout, request_id)
-        with reply:
-            n = len(vectors)
-            return RayHits(
-                distances=reply.array("distances", "<f4", n),
-                voxels=reply.array("voxels", "<i4", n, 3),
-                normals=reply.array("normals", "|i1", n, 3),
-                materials=reply.materials(n),
-                n_hits=reply.message.n_hits,
-                **reply.seen(),
             )
 
     def render(
@@ -348,34 +278,6 @@ class Scene(SceneVersions, SceneWatches):
         with self._exchange("scene_render", message, [], timeout, request_id) as reply:
             return picture_of(reply, mode)
 
-    def nearest(
-        self,
-        points: npt.ArrayLike,
-        radius: float,
-        *,
-        at: At | None = None,
-        timeout: float | None = None,
-        request_id: str | None = None,
-    ) -> NearestVoxels:
-        """Finds the occupied voxel whose centre is nearest to each of n x 3 points, within the
-        radius."""
-        message = message_of(
-            scene_pb2.SceneNearestRequest, "radius",
-            name=self.name, radius_m=radius, at=at_of(at),
-        )  # fmt: skip
-        places = metres_of(points, "points", 3)
-        parts = tensor_of(message.POINTS_FIELD_NUMBER, places)
-        reply = self._exchange("scene_nearest", message, parts, timeout, request_id)
-        with reply:
-            n = len(places)
-            return NearestVoxels(
-                distances=reply.array("distances", "<f4", n),
-                voxels=reply.array("voxels", "<i4", n, 3),
-                materials=reply.materials(n),
-                n_found=reply.message.n_found,
-                **reply.seen(),
-            )
-
     def overlap(
         self,
         shapes: npt.ArrayLike,
@@ -395,13 +297,7 @@ class Scene(SceneVersions, SceneWatches):
         parts = tensor_of(number, rows)
         reply = self._exchange("scene_overlap", message, parts, timeout, request_id)
         with reply:
-            n = len(rows)
-            return Overlap(
-                states=reply.array("states", "|u1", n),
-                n_occupied=reply.array("n_occupied", "<u8", n) if counts else None,
-                n_free=reply.array("n_free", "<u8", n) if counts else None,
-                **reply.seen(),
-            )
+            return overlap_of(reply, message, len(rows))
 
     def export(
         self,
@@ -438,14 +334,17 @@ class Scene(SceneVersions, SceneWatches):
             message.pinned = pinned
             reply = self._exchange("scene_export", message, [], timeout, request_id)
             with reply:
-                part = reply.cells(counts=counts)
+                part = cells_of(reply, message, reply.n_rows("cells"))
+            if len(part) > part.n_cells:
+                raise bad("cells", "more than there are")
             if cells and (part.version, part.generation) != (cells[0].version, cells[0].generation):
                 raise Aborted("the scene changed while it was exported")
             cells.append(part)
             n += len(part)
             at = at or part.version or None
             if limit or not len(part) or first + n >= part.n_cells:
-                return joined(cells)
+                whole: Cells = joined(cells, "cells", "materials", "counts")
+                return whole
 
     def export_dense(
         self,
@@ -501,19 +400,6 @@ class Scene(SceneVersions, SceneWatches):
             raise
         return ply.n_cells
 
-    def drop(
-        self,
-        *,
-        missing_ok: bool = False,
-        timeout: float | None = None,
-        request_id: str | None = None,
-        sequence: int = 0,
-    ) -> bool:
-        """Drops the scene, as Client.scene_drop does."""
-        return drop_scene(
-            self._client, self.name, missing_ok, timeout, request_id, sequence
-        )
-
     def _export_request(
         self,
         box: Box | None,
@@ -548,20 +434,6 @@ class Scene(SceneVersions, SceneWatches):
         body = wire.enclosed(number, [message.SerializeToString(), *parts])
         response, arrays = self._client._exchange(method, header, body, timeout, request_id)
         return SceneReply(response, arrays, sequence)
-
-
-def drop_scene(
-    client: Calls,
-    name: str,
-    missing_ok: bool,
-    timeout: float | None,
-    request_id: str | None,
-    sequence: int,
-) -> bool:
-    """Whether there was a scene."""
-    message = scene_pb2.SceneDropRequest(name=name, missing_ok=missing_ok)
-    response = client._change("scene_drop", message, timeout, request_id, sequence)
-    return response.scene_drop.existed
 
 
 class SceneCalls(Calls):
@@ -640,32 +512,4 @@ class SceneCalls(Calls):
             durability=durability_of(durable, journal_max_bytes),
         )  # fmt: skip
         response = self._change("scene_create", message, timeout, request_id, sequence)
-        return Scene(self, info_of(response.scene_create.scene))
-
-    def scene(
-        self, name: str, *, timeout: float | None = None, request_id: str | None = None
-    ) -> Scene:
-        """Returns the scene of this name. Raises NotFound."""
-        request = rpc_pb2.Request(scene_get=scene_pb2.SceneGetRequest(name=name, uncounted=True))
-        response = self._call("scene_get", request, timeout, request_id)
-        return Scene(self, info_of(response.scene_get.scene))
-
-    def scenes(
-        self, *, timeout: float | None = None, request_id: str | None = None
-    ) -> tuple[SceneInfo, ...]:
-        """Returns all scenes, by name."""
-        request = rpc_pb2.Request(scene_list=scene_pb2.SceneListRequest())
-        response = self._call("scene_list", request, timeout, request_id)
-        return tuple(info_of(s) for s in response.scene_list.scenes)
-
-    def scene_drop(
-        self,
-        name: str,
-        *,
-        missing_ok: bool = False,
-        timeout: float | None = None,
-        request_id: str | None = None,
-        sequence: int = 0,
-    ) -> bool:
-        """Drops a scene; False where there was none, with missing_ok (else NotFound)."""
-        return drop_scene(self, name, missing_ok, timeout, request_id, sequence)
+        return Scene(self, scene_info_of(response.scene_create.scene))

@@ -85,6 +85,7 @@ class Volume:
     track_and_integrate_bytes = volume_methods.track_and_integrate_bytes
     track_bytes = volume_methods.track_bytes
     cast_rays = volume_methods.cast_rays
+    render = volume_methods.render
     extract = volume_methods.extract
     clear = volume_methods.clear
     decay = volume_methods.decay

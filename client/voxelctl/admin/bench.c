@@ -71,8 +71,7 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
     }
     words = malloc(sizeof *words * ((size_t)argc + MAX_ADDED));
     if (words == NULL) {
-        (void)fputs("voxelctl bench: no memory\n", stderr);
-        return CTL_FAILED;
+        return ctl_error("bench: no memory");
     }
     (void)snprintf(timeout_ms, sizeof timeout_ms, "%u",
                    globals->options.timeout_ms > 0 ? (unsigned)globals->options.timeout_ms

@@ -3,61 +3,8 @@
 #include <string.h>
 
 #include "client/voxelctl/admin/status.h"
-#include "client/voxelctl/admin/voxelctl_admin.h"
+#include "client/voxelctl/generated/admin_args.h"
 #include "proto/base/clock.h"
-
-static void json_methods(const struct voxeld_server_status *s)
-{
-    (void)fputs(", \"methods\": [", stdout);
-    for (size_t i = 0; i < s->n_methods; i++) {
-        (void)fputs(i > 0 ? ", {" : "{", stdout);
-        ctl_json_member_string(stdout, true, "name", s->methods[i].name);
-        ctl_json_member_count(stdout, false, "n_ok", s->methods[i].n_ok);
-        ctl_json_member_count(stdout, false, "n_failed", s->methods[i].n_failed);
-        ctl_json_member_number(stdout, false, "mean_ms", s->methods[i].mean_ms);
-        (void)fputc('}', stdout);
-    }
-    (void)fputs("], \"slow\": [", stdout);
-    for (size_t i = 0; i < s->n_slow; i++) {
-        (void)fputs(i > 0 ? ", {" : "{", stdout);
-        ctl_json_member_string(stdout, true, "request_id", s->slow[i].request_id);
-        ctl_json_member_string(stdout, false, "method", s->slow[i].method);
-        ctl_json_member_string(stdout, false, "client_id", s->slow[i].client_id);
-        ctl_json_member_string(stdout, false, "code",
-                               voxeld_status_name(s->slow[i].code));
-        ctl_json_member_number(stdout, false, "queue_ms", s->slow[i].queue_ms);
-        ctl_json_member_number(stdout, false, "total_ms", s->slow[i].total_ms);
-        (void)printf(", \"finished_ns\": %" PRId64 "}", s->slow[i].finished_ns);
-    }
-    (void)fputs("]}\n", stdout);
-}
-
-void ctl_status_print_json(const struct voxeld_server_status *s)
-{
-    (void)fputc('{', stdout);
-    ctl_json_member_string(stdout, true, "state", s->state);
-    ctl_json_member_number(stdout, false, "uptime_s", s->uptime_s);
-    ctl_json_member_count(stdout, false, "queue_depth", s->queue_depth);
-    ctl_json_member_count(stdout, false, "queue_limit", s->queue_limit);
-    ctl_json_member_count(stdout, false, "running", s->running);
-    ctl_json_member_count(stdout, false, "inflight_bytes", s->inflight_bytes);
-    ctl_json_member_count(stdout, false, "inflight_limit_bytes", s->inflight_limit_bytes);
-    ctl_json_member_count(stdout, false, "device_bytes", s->device_bytes);
-    ctl_json_member_count(stdout, false, "device_budget_bytes", s->device_budget_bytes);
-    ctl_json_member_count(stdout, false, "host_bytes", s->host_bytes);
-    ctl_json_member_count(stdout, false, "host_budget_bytes", s->host_budget_bytes);
-    ctl_json_member_count(stdout, false, "resident_bytes", s->resident_bytes);
-    ctl_json_member_count(stdout, false, "n_maps", s->n_maps);
-    ctl_json_member_count(stdout, false, "map_bytes", s->map_bytes);
-    ctl_json_member_count(stdout, false, "map_limit_bytes", s->map_limit_bytes);
-    ctl_json_member_count(stdout, false, "n_networks", s->n_networks);
-    ctl_json_member_count(stdout, false, "network_bytes", s->network_bytes);
-    ctl_json_member_count(stdout, false, "network_limit_bytes", s->network_limit_bytes);
-    ctl_json_member_count(stdout, false, "n_scenes", s->n_scenes);
-    ctl_json_member_count(stdout, false, "scene_bytes", s->scene_bytes);
-    ctl_json_member_count(stdout, false, "scene_limit_bytes", s->scene_limit_bytes);
-    json_methods(s);
-}
 
 static void add_memory(struct ctl_table *table, const char *name, const char *n,
                        uint64_t used, uint64_t limit)
@@ -154,7 +101,7 @@ void ctl_status_print_head(const struct voxeld_server_status *s)
                  s->queue_depth, s->queue_limit);
 }
 
-static void print_text(const struct voxeld_server_status *s)
+void ctl_print_status(const struct voxeld_server_status *s)
 {
     ctl_status_print_head(s);
     (void)putchar('\n');
@@ -166,48 +113,3 @@ static void print_text(const struct voxeld_server_status *s)
     }
     ctl_status_print_slow(s, SIZE_MAX);
 }
-
-static int run(struct ctl_globals *globals, int argc, char **argv)
-{
-    struct voxeld_client *client;
-    struct voxeld_server_status *status = NULL;
-    struct voxeld_error error;
-    int result;
-
-    if (ctl_plain_options(globals, &ctl_status, argc, argv, 0, 0, &result)) {
-        return result;
-    }
-    client = ctl_connect(globals);
-    if (client == NULL) {
-        return CTL_FAILED;
-    }
-    if (voxeld_get_status(client, NULL, &status, &error) != VOXELD_OK) {
-        result = ctl_failed("status", &error);
-    } else {
-        if (globals->json) {
-            ctl_status_print_json(status);
-        } else {
-            print_text(status);
-        }
-        result = ctl_flush();
-        voxeld_server_status_free(status);
-    }
-    voxeld_close(client);
-    return result;
-}
-
-const struct ctl_command ctl_status = {
-    .name = "status",
-    .summary = "load, memory and slow requests of the daemon",
-    .help =
-        "voxelctl status - load, memory and slow requests of the daemon\n"
-        "\n"
-        "usage: voxelctl status [--json] [OPTIONS]\n"
-        "\n"
-        "Prints the state (serving, draining, lost), the queue, memory against its\n"
-        "budgets, how many maps, networks and scenes there are and the device memory\n"
-        "they take, what each method that was called did since the start, and the\n"
-        "slowest recent requests, newest first (\"voxelctl why ID\" explains one).\n"
-        "\"voxelctl top\" shows it live. The shared options: voxelctl --help.\n",
-    .run = run,
-};

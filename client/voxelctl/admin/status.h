@@ -5,7 +5,6 @@
 
 #include "client/voxelctl/cli/cli.h"
 
-void ctl_status_print_json(const struct voxeld_server_status *status);
 /* State, load and queue in a line. */
 void ctl_status_print_head(const struct voxeld_server_status *status);
 void ctl_status_print_memory(const struct voxeld_server_status *status);

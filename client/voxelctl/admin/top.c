@@ -10,38 +10,13 @@
 #include <unistd.h>
 
 #include "client/voxelctl/admin/status.h"
-#include "client/voxelctl/admin/voxelctl_admin.h"
+#include "client/voxelctl/generated/admin_args.h"
 
 enum {
     N_METHODS = 10, /* that are shown, the busiest */
     N_SLOW = 8,
     BAR_CHARS = 20
 };
-
-struct top_args {
-    double interval_s;
-    uint32_t n_times; /* 0 = until it is interrupted */
-};
-
-enum {
-    OPT_INTERVAL,
-    OPT_TIMES
-};
-
-static const struct ctl_own_option own[] = {
-    {.name = "interval", .right = "seconds, 0.1 to 3600"},
-    {.name = "times", .right = "a number from 1 on"},
-};
-
-static bool take(void *to, int id, const char *value)
-{
-    struct top_args *args = to;
-
-    if (id == CTL_OPT_FIRST_OWN + OPT_INTERVAL) {
-        return ctl_parse_between(value, 0.1, 3600, &args->interval_s);
-    }
-    return ctl_parse_u32(value, 1, UINT32_MAX, &args->n_times);
-}
 
 /* What a method did between two looks. */
 struct method {
@@ -113,7 +88,7 @@ static int show(const struct ctl_globals *globals,
     struct method *methods;
 
     if (globals->json) {
-        ctl_status_print_json(now);
+        ctl_admin_status_json(now);
         return ctl_flush();
     }
     methods = calloc(now->n_methods + 1, sizeof *methods);
@@ -150,19 +125,22 @@ static bool pause_for(double seconds)
     return nanosleep(&wait, NULL) == 0;
 }
 
-static int watch(struct voxeld_client *client, const struct ctl_globals *globals,
-                 const struct top_args *args)
+int ctl_run_top(struct voxeld_client *client, const struct ctl_globals *globals,
+                const struct ctl_admin_args *args)
 {
+    const struct sigaction interrupt = {.sa_handler = on_interrupt};
+    double interval_s = args->interval > 0 ? args->interval : 1;
     struct voxeld_server_status *before = NULL;
     struct voxeld_server_status *now = NULL;
     struct voxeld_error error;
     int result = CTL_OK;
     uint32_t n_shown = 0;
 
+    (void)sigaction(SIGINT, &interrupt, NULL);
     if (voxeld_get_status(client, NULL, &before, &error) != VOXELD_OK) {
         return ctl_failed("top", &error);
     }
-    while (result == CTL_OK && pause_for(args->interval_s)) {
+    while (result == CTL_OK && pause_for(interval_s)) {
         if (voxeld_get_status(client, NULL, &now, &error) != VOXELD_OK) {
             result = ctl_failed("top", &error);
             break;
@@ -170,56 +148,10 @@ static int watch(struct voxeld_client *client, const struct ctl_globals *globals
         result = show(globals, before, now);
         voxeld_server_status_free(before);
         before = now;
-        if (++n_shown == args->n_times) {
+        if (++n_shown == args->times) {
             break;
         }
     }
     voxeld_server_status_free(before);
     return result;
 }
-
-static int run(struct ctl_globals *globals, int argc, char **argv)
-{
-    struct top_args args = {.interval_s = 1};
-    const struct ctl_own_options options = {.known = own,
-                                            .n_known = sizeof own / sizeof own[0],
-                                            .taken = 3,
-                                            .take = take,
-                                            .args = &args};
-    const struct sigaction interrupt = {.sa_handler = on_interrupt};
-    struct voxeld_client *client;
-    int result;
-
-    if (ctl_take_own_options(globals, &ctl_top, &options, argc, argv, &result)) {
-        return result;
-    }
-    client = ctl_connect(globals);
-    if (client == NULL) {
-        return CTL_FAILED;
-    }
-    (void)sigaction(SIGINT, &interrupt, NULL);
-    result = watch(client, globals, &args);
-    voxeld_close(client);
-    return result;
-}
-
-const struct ctl_command ctl_top = {
-    .name = "top",
-    .summary = "the daemon's load, memory and slow requests, live",
-    .help = "voxelctl top - the daemon's load, memory and slow requests, live\n"
-            "\n"
-            "usage: voxelctl top [--interval S] [--times N] [--json] [OPTIONS]\n"
-            "\n"
-            "Shows the queue, memory, the methods that were called in between, with\n"
-            "their rates, and the newest slow requests. Ctrl-C ends it.\n"
-            "\n"
-            "  --interval S  seconds between two looks, 0.1 to 3600; default 1\n"
-            "  --times N     ends after N looks\n"
-            "  --json        an object a look: that of voxelctl status\n"
-            "\n"
-            "The shared options: voxelctl --help.\n"
-            "\n"
-            "example\n"
-            "  voxelctl top --interval 5\n",
-    .run = run,
-};

@@ -158,13 +158,19 @@ bool ctl_plain_options(struct ctl_globals *globals, const struct ctl_command *co
     return false;
 }
 
-void ctl_print_dropped(const struct ctl_globals *globals, bool existed, const char *name)
+void ctl_print_gone(const struct ctl_globals *globals, bool existed, const char *name,
+                    const char *gone, const char *none)
 {
     if (globals->json) {
         (void)printf("{\"existed\": %s}\n", existed ? "true" : "false");
     } else {
-        (void)printf("%s %s\n", existed ? "dropped" : "there is no", name);
+        (void)printf("%s %s\n", existed ? gone : none, name);
     }
+}
+
+void ctl_print_dropped(const struct ctl_globals *globals, bool existed, const char *name)
+{
+    ctl_print_gone(globals, existed, name, "dropped", "there is no");
 }
 
 void ctl_print_total(const struct ctl_globals *globals, size_t n, const char *what,

@@ -87,6 +87,11 @@ bool ctl_has_ending(const char *path, const char *ending)
     return n > strlen(ending) && strcmp(path + n - strlen(ending), ending) == 0;
 }
 
+bool ctl_is_array_file(const char *path)
+{
+    return ctl_has_ending(path, ".npy") || ctl_has_ending(path, ".npz");
+}
+
 int ctl_read_file(const char *path, uint8_t **out, size_t *n_bytes)
 {
     bool is_stdin = strcmp(path, "-") == 0;

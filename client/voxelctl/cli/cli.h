@@ -181,6 +181,9 @@ struct voxeld_client *ctl_connect(const struct ctl_globals *globals);
 /* Print the outcome of dropping one, and what all of them together take, as text or
  * JSON. The second ends the JSON object that holds their list; what is "maps", say. */
 void ctl_print_dropped(const struct ctl_globals *globals, bool existed, const char *name);
+/* The first with other words than "dropped" and "there is no". */
+void ctl_print_gone(const struct ctl_globals *globals, bool existed, const char *name,
+                    const char *gone, const char *none);
 void ctl_print_total(const struct ctl_globals *globals, size_t n, const char *what,
                      uint64_t n_bytes, uint64_t limit_bytes);
 
@@ -245,6 +248,19 @@ bool ctl_parse_u64(const char *text, uint64_t *out);
 bool ctl_parse_between(const char *text, double low, double high, double *out);
 /* Parses one edge for all axes, or three, each > 0. */
 bool ctl_parse_size(const char *text, double size_m[3]);
+/* Parses a box of six numbers: its low and its high corner. */
+bool ctl_parse_box(const char *text, struct voxeld_scene_box *out);
+/* Parses one number, or LOW,HIGH. */
+bool ctl_parse_band(const char *text, double out[2]);
+/* Parses a version, which is all digits, or the name of a snapshot. */
+bool ctl_parse_at(const char *text, struct voxeld_scene_at *out);
+/* Parses the low corner and then the high one, or low and high for all axes, each low below its high. */
+bool ctl_parse_corners(const char *text, double out[6]);
+/* Parses WIDTHxHEIGHT, each 1 to `most`. */
+bool ctl_parse_pixels(const char *text, uint32_t most, uint32_t out[2]);
+/* Parses names separated by commas, of those of which the last is NULL, to a bit each, from the lowest
+ * on. */
+bool ctl_parse_set(const char *text, const char *const *names, uint32_t *bits);
 /* Finds the text among the names, the last of which is NULL; -1 = none. */
 int ctl_parse_choice(const char *text, const char *const *names);
 /* Parses always, everysec, off to VOXELD_FSYNC_..., VOXELD_MAP_FSYNC_...; -1 = none. */
@@ -282,6 +298,33 @@ struct ctl_texts {
 };
 bool ctl_add_text(struct ctl_texts *texts, const char *text, char must_have);
 
+/* Options whose order counts, each with its value; the caller frees `steps`. */
+struct ctl_step {
+    int option;
+    const char *value; /* NULL: it has none */
+};
+struct ctl_steps {
+    struct ctl_step *steps;
+    size_t n;
+};
+/* False without memory. */
+bool ctl_add_step(struct ctl_steps *steps, int option, const char *value);
+
+/* palette.c ---------------------------------------------------------------------------- */
+
+enum {
+    CTL_MAX_PALETTE = 256
+};
+
+/* Materials of a scene, by number. */
+struct ctl_palette {
+    struct voxeld_scene_material materials[CTL_MAX_PALETTE];
+    char names[CTL_MAX_PALETTE][CTL_NAME_BYTES];
+    size_t n;
+};
+/* Adds NAME:RRGGBB, whose name may be empty, or the classes of "semantickitti". */
+bool ctl_add_material(struct ctl_palette *palette, const char *text);
+
 /* json.c ------------------------------------------------------------------------------- */
 
 /* Writes s as a JSON string; bytes that are no UTF-8 become U+FFFD. */
@@ -294,6 +337,20 @@ void ctl_json_number(FILE *stream, double value);
 void ctl_json_member_string(FILE *stream, bool first, const char *name, const char *s);
 void ctl_json_member_number(FILE *stream, bool first, const char *name, double value);
 void ctl_json_member_count(FILE *stream, bool first, const char *name, uint64_t n);
+enum {
+    CTL_DATE_BYTES = 32
+};
+
+/* Writes a time as "2026-11-27T12:00:00Z"; "?" where it has no date. Returns text. */
+const char *ctl_date(int64_t unix_ns, char *text);
+
+/* Writes an array of strings. */
+void ctl_json_member_strings(FILE *stream, bool first, const char *name,
+                             const char *const *strings, size_t n);
+/* Writes 16 hexadecimal digits as a string: not every reader keeps numbers of 64 bits. */
+void ctl_json_member_digest(FILE *stream, bool first, const char *name, uint64_t digest);
+/* Writes a time as ctl_date does. */
+void ctl_json_member_date(FILE *stream, bool first, const char *name, int64_t unix_ns);
 /* Writes three numbers as an array. */
 void ctl_json_member_vec3(FILE *stream, bool first, const char *name, const double v[3]);
 /* Writes {"translation": [x, y, z], "rotation": [x, y, z, w]}. */
@@ -365,6 +422,9 @@ int ctl_write_file(const char *path, ctl_write_fn *write, void *context);
 const char *ctl_dtype_name(enum voxeld_dtype dtype);
 /* The type whose name the n characters are; false where they are none. */
 bool ctl_parse_dtype(const char *text, size_t n, enum voxeld_dtype *out);
+
+/* Whether the path ends in .npy or .npz. */
+bool ctl_is_array_file(const char *path);
 
 /* Whether the path ends in this and has more before it. */
 bool ctl_has_ending(const char *path, const char *ending);

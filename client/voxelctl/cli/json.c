@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 #include "proto/base/number.h"
 #include "client/voxelctl/cli/cli.h"
@@ -99,6 +100,43 @@ void ctl_json_member_count(FILE *stream, bool first, const char *name, uint64_t 
 {
     begin_member(stream, first, name);
     (void)fprintf(stream, "%" PRIu64, n);
+}
+
+void ctl_json_member_strings(FILE *stream, bool first, const char *name,
+                             const char *const *strings, size_t n)
+{
+    begin_member(stream, first, name);
+    (void)fputc('[', stream);
+    for (size_t i = 0; i < n; i++) {
+        (void)fputs(i > 0 ? ", " : "", stream);
+        ctl_json_string(stream, strings[i]);
+    }
+    (void)fputc(']', stream);
+}
+
+void ctl_json_member_digest(FILE *stream, bool first, const char *name, uint64_t digest)
+{
+    begin_member(stream, first, name);
+    (void)fprintf(stream, "\"%016" PRIx64 "\"", digest);
+}
+
+const char *ctl_date(int64_t unix_ns, char *text)
+{
+    time_t seconds = (time_t)(unix_ns / 1000000000);
+    struct tm parts;
+
+    if (gmtime_r(&seconds, &parts) == NULL ||
+        strftime(text, CTL_DATE_BYTES, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0) {
+        (void)snprintf(text, CTL_DATE_BYTES, "?");
+    }
+    return text;
+}
+
+void ctl_json_member_date(FILE *stream, bool first, const char *name, int64_t unix_ns)
+{
+    char text[CTL_DATE_BYTES];
+
+    ctl_json_member_string(stream, first, name, ctl_date(unix_ns, text));
 }
 
 void ctl_json_member_vec3(FILE *stream, bool first, const char *name, const double v[3])

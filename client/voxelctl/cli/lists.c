@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Parses options that hold several values. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/voxelctl/cli/cli.h"
@@ -57,5 +58,21 @@ bool ctl_add_text(struct ctl_texts *texts, const char *text, char must_have)
         return false;
     }
     texts->texts[texts->n++] = text;
+    return true;
+}
+
+bool ctl_add_step(struct ctl_steps *steps, int option, const char *value)
+{
+    /* It doubles where the number is a power of 2. */
+    if ((steps->n & (steps->n - 1)) == 0) {
+        size_t n = steps->n > 0 ? 2 * steps->n : 1;
+        struct ctl_step *grown = realloc(steps->steps, n * sizeof *grown);
+
+        if (grown == NULL) {
+            return false;
+        }
+        steps->steps = grown;
+    }
+    steps->steps[steps->n++] = (struct ctl_step){option, value};
     return true;
 }

@@ -38,6 +38,18 @@ static const char *name_of(const struct ctl_own_options *own, ctl_bits bit)
     return own->known[i].name;
 }
 
+/* Reports a wrong number of words, with the manual's line that says which are right. */
+static int wrong_words(const struct ctl_command *command, size_t n)
+{
+    const char *usage = strstr(command->help, "usage: ");
+
+    if (usage == NULL) {
+        return ctl_usage(command->name, "%zu words after the options", n);
+    }
+    return ctl_usage(command->name, "%zu words after the options; %.*s", n,
+                     (int)strcspn(usage, "\n"), usage);
+}
+
 /* Checks that the options that were given go with each other; *result after a message. */
 static bool go_together(const struct ctl_command *command,
                         const struct ctl_own_options *own, ctl_bits given, int *result)
@@ -89,7 +101,7 @@ bool ctl_take_own_options(struct ctl_globals *globals, const struct ctl_command 
     }
     n_words = (size_t)(argc - optind);
     if (n_words < own->n_min || n_words > own->n_max) {
-        *result = ctl_usage(command->name, "%zu words after the options", n_words);
+        *result = wrong_words(command, n_words);
         return true;
     }
     return !go_together(command, own, given, result);
@@ -114,6 +126,83 @@ bool ctl_parse_size(const char *text, double size_m[3])
         size_m[2] = size_m[0];
     }
     return (n == 1 || n == 3) && size_m[0] > 0 && size_m[1] > 0 && size_m[2] > 0;
+}
+
+bool ctl_parse_box(const char *text, struct voxeld_scene_box *out)
+{
+    double numbers[6];
+
+    if (ctl_parse_doubles(text, numbers, 6) != 6) {
+        return false;
+    }
+    memcpy(out->low, numbers, sizeof out->low);
+    memcpy(out->high, numbers + 3, sizeof out->high);
+    return true;
+}
+
+bool ctl_parse_band(const char *text, double out[2])
+{
+    size_t n = ctl_parse_doubles(text, out, 2);
+
+    out[1] = n == 1 ? out[0] : out[1];
+    return n == 1 || n == 2;
+}
+
+bool ctl_parse_at(const char *text, struct voxeld_scene_at *out)
+{
+    *out = (struct voxeld_scene_at){0};
+    if (text[strspn(text, "0123456789")] != '\0') {
+        out->snapshot = text;
+        return true;
+    }
+    return ctl_parse_u64(text, &out->version) && out->version > 0;
+}
+
+bool ctl_parse_corners(const char *text, double out[6])
+{
+    double v[6];
+    size_t n = ctl_parse_doubles(text, v, 6);
+
+    for (size_t i = 0; i < 3 && (n == 2 || n == 6); i++) {
+        out[i] = v[n == 6 ? i : 0];
+        out[3 + i] = v[n == 6 ? 3 + i : 1];
+        if (!(out[i] < out[3 + i])) {
+            return false;
+        }
+    }
+    return n == 2 || n == 6;
+}
+
+bool ctl_parse_pixels(const char *text, uint32_t most, uint32_t out[2])
+{
+    char width[16];
+    size_t n = strcspn(text, "x");
+
+    if (n >= sizeof width || text[n] != 'x') {
+        return false;
+    }
+    memcpy(width, text, n);
+    width[n] = '\0';
+    return ctl_parse_u32(width, 1, most, &out[0]) &&
+           ctl_parse_u32(text + n + 1, 1, most, &out[1]);
+}
+
+bool ctl_parse_set(const char *text, const char *const *names, uint32_t *bits)
+{
+    struct ctl_names words;
+
+    if (!ctl_parse_names(&words, text)) {
+        return false;
+    }
+    for (size_t i = 0; i < words.n; i++) {
+        int choice = ctl_parse_choice(words.names[i], names);
+
+        if (choice < 0) {
+            return false;
+        }
+        *bits |= UINT32_C(1) << choice;
+    }
+    return true;
 }
 
 int ctl_parse_choice(const char *text, const char *const *names)

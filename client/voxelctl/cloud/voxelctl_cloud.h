@@ -5,7 +5,6 @@
 
 #include "client/voxelctl/cli/cli.h"
 
-extern const struct ctl_command ctl_voxelize;
 extern const struct ctl_command ctl_convert;
 
 #endif

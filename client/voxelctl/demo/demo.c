@@ -9,8 +9,7 @@
 #include "client/c/include/voxeld_scene.h"
 #include "client/voxelctl/cloud/voxelctl_cloud.h"
 #include "client/voxelctl/demo/voxelctl_demo.h"
-#include "client/voxelctl/network/voxelctl_network.h"
-#include "client/voxelctl/scene/voxelctl_scene.h"
+#include "client/voxelctl/commands/generated/commands_generated.h"
 
 #define NETWORK "svtnet"
 
@@ -66,7 +65,8 @@ static bool find_scan(struct demo *demo)
     do { /* up from "/usr/bin/" */
         n--;
     } while (n > 1 && folder[n - 1] != '/');
-    (void)snprintf(demo->scan, sizeof demo->scan, "%.*sshare/voxeld/demo/scan.npy", (int)n, folder);
+    (void)snprintf(demo->scan, sizeof demo->scan, "%.*sshare/voxeld/demo/scan.npy",
+                   (int)n, folder);
     if (access(demo->scan, R_OK) != 0) {
         (void)ctl_error("its scan is not installed: there is no %s", demo->scan);
         return false;

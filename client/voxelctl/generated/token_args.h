@@ -44,5 +44,14 @@ void ctl_token_issue_request(const struct ctl_token_args *args,
                              struct voxeld_token_issue_request *out);
 
 /* Print a record as JSON to standard output. */
+void ctl_token_issue_json(const struct voxeld_token *r);
+
+/* By hand, in client/voxelctl/token. Returns the exit status. */
+typedef int ctl_token_run_fn(struct voxeld_client *client,
+                             const struct ctl_globals *globals,
+                             const struct ctl_token_args *args);
+
+/* Print for people. */
+void ctl_print_token(const struct voxeld_token *r);
 
 #endif

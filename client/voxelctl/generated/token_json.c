@@ -4,3 +4,13 @@
 #include <inttypes.h>
 
 #include "client/voxelctl/generated/token_args.h"
+
+void ctl_token_issue_json(const struct voxeld_token *r)
+{
+    (void)fputc('{', stdout);
+    ctl_json_member_string(stdout, true, "token", r->token);
+    (void)printf(", \"expires_ns\": %" PRId64, r->expires_ns);
+    ctl_json_member_string(stdout, false, "name", r->name);
+    ctl_json_member_strings(stdout, false, "scopes", r->scopes, r->n_scopes);
+    (void)fputs("}\n", stdout);
+}

@@ -23,6 +23,16 @@ static bool parse_when_full(const char *text, enum voxeld_volume_full *out)
     return choice >= 0;
 }
 
+static bool parse_mode(const char *text, enum voxeld_volume_show *out)
+{
+    static const char *const names[] = {"colour", "height", "normal",
+                                        "label",  "depth",  NULL};
+    int choice = ctl_parse_choice(text, names);
+
+    *out = (enum voxeld_volume_show)choice;
+    return choice >= 0;
+}
+
 static const struct ctl_own_option known[] = {
     {.name = "size", .right = "metres, 0.0001 to 100"},
     {.name = "truncation", .right = "metres, 0 to 12800"},
@@ -68,6 +78,10 @@ static const struct ctl_own_option known[] = {
     {.name = "width", .right = "a number of pixels"},
     {.name = "height", .right = "a number of pixels"},
     {.name = "shade", .right = "", .is_flag = true},
+    {.name = "eye", .right = "three numbers x,y,z"},
+    {.name = "look", .right = "three numbers x,y,z"},
+    {.name = "fov", .right = "0 to 179"},
+    {.name = "mode", .right = "colour, height, normal, label or depth"},
     {.name = "all", .right = "", .is_flag = true},
     {.name = "outside", .right = "four numbers x,y,z,radius"},
     {.name = "factor", .right = "0 to 1"},
@@ -97,6 +111,8 @@ static const struct ctl_relation relations[] = {
      .needs = CTL_VOLUME_BIT(CTL_VOLUME_TIME_FIELD)},
     {.option = CTL_VOLUME_BIT(CTL_VOLUME_TIME_END),
      .needs = CTL_VOLUME_BIT(CTL_VOLUME_TIME_FIELD)},
+    {.option = CTL_VOLUME_BIT(CTL_VOLUME_EYE), .needs = CTL_VOLUME_BIT(CTL_VOLUME_LOOK)},
+    {.option = CTL_VOLUME_BIT(CTL_VOLUME_LOOK), .needs = CTL_VOLUME_BIT(CTL_VOLUME_EYE)},
     {.option = CTL_VOLUME_BIT(CTL_VOLUME_AT_SNAPSHOT),
      .excludes = CTL_VOLUME_BIT(CTL_VOLUME_AT_VERSION)},
 };
@@ -190,6 +206,14 @@ static bool take(void *user, int id, const char *value)
     case CTL_VOLUME_HEIGHT:
         args->height = value;
         return true;
+    case CTL_VOLUME_EYE:
+        return ctl_parse_doubles(value, args->eye, 3) == 3;
+    case CTL_VOLUME_LOOK:
+        return ctl_parse_doubles(value, args->look, 3) == 3;
+    case CTL_VOLUME_FOV:
+        return ctl_parse_between(value, 0, 179, &args->fov);
+    case CTL_VOLUME_MODE:
+        return parse_mode(value, &args->mode);
     case CTL_VOLUME_OUTSIDE:
         args->outside = value;
         return true;
@@ -317,6 +341,17 @@ void ctl_volume_render_request(const struct ctl_volume_args *args,
     out->volume = args->words[0];
     out->depth_min_m = args->depth_min;
     out->depth_max_m = args->depth_max;
+    out->min_weight = args->min_weight;
+}
+
+void ctl_volume_view_request(const struct ctl_volume_args *args,
+                             struct voxeld_volume_render_request *out)
+{
+    out->volume = args->words[0];
+    memcpy(out->eye, args->eye, sizeof out->eye);
+    memcpy(out->target, args->look, sizeof out->target);
+    out->fov_y_deg = args->fov;
+    out->show = args->mode;
     out->min_weight = args->min_weight;
 }
 

@@ -5,6 +5,7 @@
 #define VXD_CLIENT_VOXELCTL_GENERATED_VOLUME_ARGS_H
 
 #include "client/c/include/voxeld_volume_scene.h"
+#include "client/c/include/voxeld_volume_picture.h"
 #include "client/voxelctl/cli/cli.h"
 
 /* Each subcommand takes some of these options. */
@@ -53,6 +54,10 @@ enum ctl_volume_option {
     CTL_VOLUME_WIDTH,
     CTL_VOLUME_HEIGHT,
     CTL_VOLUME_SHADE,
+    CTL_VOLUME_EYE,
+    CTL_VOLUME_LOOK,
+    CTL_VOLUME_FOV,
+    CTL_VOLUME_MODE,
     CTL_VOLUME_ALL,
     CTL_VOLUME_OUTSIDE,
     CTL_VOLUME_FACTOR,
@@ -112,6 +117,10 @@ struct ctl_volume_args {
     const char *box;
     const char *width;
     const char *height;
+    double eye[3];
+    double look[3];
+    double fov;
+    enum voxeld_volume_show mode;
     const char *outside;
     double factor;
     uint32_t material;
@@ -134,6 +143,7 @@ extern const struct ctl_manual ctl_volume_integrate_manual;
 extern const struct ctl_manual ctl_volume_scan_manual;
 extern const struct ctl_manual ctl_volume_extract_manual;
 extern const struct ctl_manual ctl_volume_render_manual;
+extern const struct ctl_manual ctl_volume_view_manual;
 extern const struct ctl_manual ctl_volume_clear_manual;
 extern const struct ctl_manual ctl_volume_decay_manual;
 extern const struct ctl_manual ctl_volume_stamp_manual;
@@ -164,6 +174,8 @@ void ctl_volume_extract_request(const struct ctl_volume_args *args,
                                 struct voxeld_volume_extract_request *out);
 void ctl_volume_render_request(const struct ctl_volume_args *args,
                                struct voxeld_volume_cast_rays_request *out);
+void ctl_volume_view_request(const struct ctl_volume_args *args,
+                             struct voxeld_volume_render_request *out);
 void ctl_volume_clear_request(const struct ctl_volume_args *args,
                               struct voxeld_volume_clear_request *out);
 void ctl_volume_decay_request(const struct ctl_volume_args *args,
@@ -179,6 +191,7 @@ void ctl_volume_copy_request(const struct ctl_volume_args *args,
 void ctl_volume_print_json(const struct voxeld_volume_info *volume);
 void ctl_volume_integrate_json(const struct voxeld_volume_change *r);
 void ctl_volume_scan_json(const struct voxeld_volume_change *r);
+void ctl_volume_view_json(const struct voxeld_volume_image *r);
 void ctl_volume_clear_json(const struct voxeld_volume_change *r);
 void ctl_volume_decay_json(const struct voxeld_volume_change *r);
 void ctl_volume_stamp_json(const struct voxeld_volume_stamped *r);

@@ -103,6 +103,19 @@ void ctl_volume_scan_json(const struct voxeld_volume_change *r)
     (void)fputs("}\n", stdout);
 }
 
+void ctl_volume_view_json(const struct voxeld_volume_image *r)
+{
+    (void)fputc('{', stdout);
+    ctl_json_member_count(stdout, true, "width", r->width);
+    ctl_json_member_count(stdout, false, "height", r->height);
+    ctl_json_member_vec3(stdout, false, "eye", r->eye);
+    ctl_json_member_vec3(stdout, false, "target", r->target);
+    ctl_json_member_count(stdout, false, "n_hits", r->n_hits);
+    ctl_json_member_count(stdout, false, "stamp", r->stamp);
+    ctl_json_member_number(stdout, false, "engine_ms", r->engine_ms);
+    (void)fputs("}\n", stdout);
+}
+
 void ctl_volume_clear_json(const struct voxeld_volume_change *r)
 {
     (void)fputc('{', stdout);

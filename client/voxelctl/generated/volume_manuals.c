@@ -268,6 +268,34 @@ const struct ctl_manual ctl_volume_render_manual = {
     .n_max = 2,
 };
 
+const struct ctl_manual ctl_volume_view_manual = {
+    .command =
+        {.name = "volume view",
+         .help =
+             "voxelctl volume view - a picture of the surface, lit, from any place\n"
+             "\n"
+             "usage: voxelctl volume view NAME FILE.png|.jpg [OPTIONS]\n"
+             "\n"
+             "Without --eye and --look from a place from which all of it is seen.\n"
+             "\n"
+             "  --eye X,Y,Z        where the camera is; default: all is in the picture\n"
+             "  --look X,Y,Z       the point in the middle; default: of the surface\n"
+             "  --fov DEGREES      from the top to the bottom edge; default 50\n"
+             "  --mode WHAT        colour, the default, height, normal, label or depth\n"
+             "  --min-weight W     voxels of a lower weight are unknown\n"
+             "  --width N          of the picture; default 640\n"
+             "  --height N         of the picture; default 480\n"
+             "\n"
+             "example\n"
+             "  voxelctl volume view kitchen kitchen.png --eye 2,-3,2 --look 0,0,1\n"},
+    .options = CTL_VOLUME_BIT(CTL_VOLUME_EYE) | CTL_VOLUME_BIT(CTL_VOLUME_LOOK) |
+               CTL_VOLUME_BIT(CTL_VOLUME_FOV) | CTL_VOLUME_BIT(CTL_VOLUME_MODE) |
+               CTL_VOLUME_BIT(CTL_VOLUME_MIN_WEIGHT) | CTL_VOLUME_BIT(CTL_VOLUME_WIDTH) |
+               CTL_VOLUME_BIT(CTL_VOLUME_HEIGHT),
+    .n_min = 2,
+    .n_max = 2,
+};
+
 const struct ctl_manual ctl_volume_clear_manual = {
     .command =
         {.name = "volume clear",
@@ -487,6 +515,7 @@ const char ctl_volume_help[] =
     "  scan NAME SCAN       adds a lidar scan\n"
     "  extract NAME FILE.ply|.glb|.obj the surface as .ply, .glb or .obj\n"
     "  render NAME FILE.png a picture of a camera as .png\n"
+    "  view NAME FILE.png|.jpg a picture of the surface, lit\n"
     "  clear NAME           forgets some of it, or all\n"
     "  decay NAME           lowers weights, removes blocks of little\n"
     "  stamp NAME SCENE     the surface into a scene\n"

@@ -22,6 +22,16 @@ enum {
     N_SUBS = sizeof subs / sizeof subs[0]
 };
 
+static int no_subcommand(const char *word)
+{
+    const char *names[N_SUBS];
+
+    for (size_t i = 0; i < N_SUBS; i++) {
+        names[i] = strchr(subs[i].manual->command.name, ' ') + 1;
+    }
+    return ctl_no_subcommand("odometry", word, names, N_SUBS);
+}
+
 static int run(struct ctl_globals *globals, int argc, char **argv)
 {
     struct ctl_odometry_args args = {0};
@@ -42,7 +52,7 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
         }
     }
     if (sub == NULL) {
-        return ctl_usage("odometry", "no subcommand \"%s\"", argv[1]);
+        return no_subcommand(argv[1]);
     }
     if (!ctl_odometry_parse(globals, sub->manual, argc - 1, argv + 1, &args, &result)) {
         return result;

@@ -81,6 +81,31 @@ int ctl_odometry_drop(struct voxeld_client *client, const struct ctl_globals *gl
     return ctl_flush();
 }
 
+static void print_table(const struct voxeld_odometries *odometries)
+{
+    struct ctl_table table;
+    char text[CTL_NUMBER_BYTES];
+
+    ctl_table_begin(&table,
+                    "odometry|>scans|>lost|position m|>map voxels|>voxel m|>range "
+                    "m|>memory|owner");
+    for (size_t i = 0; i < odometries->n_odometries; i++) {
+        const struct voxeld_odometry_info *o = &odometries->odometries[i];
+        const double *t = o->T_map_sensor.translation_m;
+
+        ctl_table_cell(&table, "%s", o->name);
+        ctl_table_cell(&table, "%s", ctl_thousands(o->n_scans, text));
+        ctl_table_cell(&table, "%s", ctl_thousands(o->n_lost, text));
+        ctl_table_cell(&table, "%.3f, %.3f, %.3f", t[0], t[1], t[2]);
+        ctl_table_cell(&table, "%s", ctl_thousands(o->n_voxels, text));
+        ctl_table_cell(&table, "%g", o->voxel_size_m);
+        ctl_table_cell(&table, "%g", o->max_range_m);
+        ctl_table_cell(&table, "%s", ctl_bytes(o->n_bytes, text));
+        ctl_table_cell(&table, "%s", o->owner);
+    }
+    ctl_table_end(&table);
+}
+
 int ctl_odometry_list(struct voxeld_client *client, const struct ctl_globals *globals,
                       const struct ctl_odometry_args *args)
 {
@@ -94,18 +119,16 @@ int ctl_odometry_list(struct voxeld_client *client, const struct ctl_globals *gl
     if (globals->json) {
         (void)fputs("{\"odometries\": [", stdout);
     }
-    for (size_t i = 0; i < odometries->n_odometries; i++) {
-        if (globals->json) {
-            (void)fputs(i > 0 ? ", " : "", stdout);
-            ctl_odometry_print_json(&odometries->odometries[i]);
-        } else {
-            print_line(&odometries->odometries[i]);
-        }
+    for (size_t i = 0; i < odometries->n_odometries && globals->json; i++) {
+        (void)fputs(i > 0 ? ", " : "", stdout);
+        ctl_odometry_print_json(&odometries->odometries[i]);
     }
     if (globals->json) {
         (void)fputs("]}\n", stdout);
     } else if (odometries->n_odometries == 0) {
         (void)fputs("no odometries\n", stdout);
+    } else {
+        print_table(odometries);
     }
     voxeld_odometries_free(odometries);
     return ctl_flush();

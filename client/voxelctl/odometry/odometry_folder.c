@@ -60,8 +60,7 @@ int ctl_scans_list(const char *folder, struct ctl_scans *out)
 
     *out = (struct ctl_scans){0};
     if (dir == NULL) {
-        (void)fprintf(stderr, "voxelctl: %s: no folder that can be read\n", folder);
-        return CTL_FAILED;
+        return ctl_error("%s: no folder that can be read", folder);
     }
     while (fits && (entry = readdir(dir)) != NULL) {
         if (is_scan(entry->d_name)) {
@@ -70,15 +69,12 @@ int ctl_scans_list(const char *folder, struct ctl_scans *out)
     }
     (void)closedir(dir);
     if (!fits) {
-        (void)fprintf(stderr, "voxelctl: %s: too many scans\n", folder);
-        return CTL_FAILED;
+        return ctl_error("%s: too many scans", folder);
     }
     if (out->n == 0) {
-        (void)fprintf(stderr,
-                      "voxelctl: %s: has no scans: files .pcd, .ply, .npy, .npz, .las or "
-                      ".bin\n",
-                      folder);
-        return CTL_FAILED;
+        return ctl_error("%s: has no scans: files .pcd, .ply, .npy, .npz, .las or "
+                         ".bin",
+                         folder);
     }
     qsort(out->paths, out->n, sizeof *out->paths, by_name);
     return CTL_OK;

@@ -97,8 +97,7 @@ static int register_scan(struct run *run, size_t i)
     if (out->is_lost) {
         run->n_lost++;
         ctl_progress_clear(run->scans.n);
-        (void)fprintf(stderr, "voxelctl: %s: lost: %s\n", path,
-                      ctl_odometry_reason(pose->reason));
+        (void)ctl_error("%s: lost: %s", path, ctl_odometry_reason(pose->reason));
     }
     if (!pose->is_first) {
         run->engine_ms += pose->engine_ms;
@@ -265,7 +264,7 @@ int ctl_odometry_run(struct voxeld_client *client, const struct ctl_globals *glo
     if (result == CTL_OK) {
         run.poses.poses = calloc(run.scans.n, sizeof *run.poses.poses);
         if (run.poses.poses == NULL) {
-            (void)fputs("voxelctl: no memory\n", stderr);
+            (void)ctl_error("no memory");
             result = CTL_FAILED;
         }
     }

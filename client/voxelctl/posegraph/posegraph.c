@@ -24,6 +24,16 @@ enum {
     N_SUBS = sizeof subs / sizeof subs[0]
 };
 
+static int no_subcommand(const char *word)
+{
+    const char *names[N_SUBS];
+
+    for (size_t i = 0; i < N_SUBS; i++) {
+        names[i] = strchr(subs[i].manual->command.name, ' ') + 1;
+    }
+    return ctl_no_subcommand("posegraph", word, names, N_SUBS);
+}
+
 static int run(struct ctl_globals *globals, int argc, char **argv)
 {
     struct ctl_posegraph_args args = {0};
@@ -44,7 +54,7 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
         }
     }
     if (sub == NULL) {
-        return ctl_usage("posegraph", "no subcommand \"%s\"", argv[1]);
+        return no_subcommand(argv[1]);
     }
     if (!ctl_posegraph_parse(globals, sub->manual, argc - 1, argv + 1, &args, &result)) {
         return result;

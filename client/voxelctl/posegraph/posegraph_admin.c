@@ -90,6 +90,34 @@ int ctl_posegraph_drop(struct voxeld_client *client, const struct ctl_globals *g
     return ctl_flush();
 }
 
+static void print_table(const struct voxeld_posegraphs *graphs)
+{
+    struct ctl_table table;
+    char text[CTL_NUMBER_BYTES];
+
+    ctl_table_begin(&table, "pose graph|>nodes|>edges|>priors|>keyframes|>version|kept|>"
+                            "memory|owner");
+    for (size_t i = 0; i < graphs->n_posegraphs; i++) {
+        const struct voxeld_posegraph_info *g = &graphs->posegraphs[i];
+        const uint64_t counts[] = {g->n_nodes, g->n_edges, g->n_priors, g->n_keyframes,
+                                   g->version};
+
+        ctl_table_cell(&table, "%s", g->name);
+        for (size_t j = 0; j < sizeof counts / sizeof counts[0]; j++) {
+            /* The disk has not brought it back where it is unavailable. */
+            ctl_table_cell(&table, "%s",
+                           g->unavailable ? "-" : ctl_thousands(counts[j], text));
+        }
+        ctl_table_cell(&table, "%s",
+                       g->unavailable ? "unavailable"
+                       : g->durable   ? "on disk"
+                                      : "in memory");
+        ctl_table_cell(&table, "%s", ctl_bytes(g->n_bytes, text));
+        ctl_table_cell(&table, "%s", g->owner);
+    }
+    ctl_table_end(&table);
+}
+
 int ctl_posegraph_list(struct voxeld_client *client, const struct ctl_globals *globals,
                        const struct ctl_posegraph_args *args)
 {
@@ -103,13 +131,12 @@ int ctl_posegraph_list(struct voxeld_client *client, const struct ctl_globals *g
     if (globals->json) {
         (void)fputs("{\"posegraphs\": [", stdout);
     }
-    for (size_t i = 0; i < graphs->n_posegraphs; i++) {
-        if (globals->json) {
-            (void)fputs(i > 0 ? ", " : "", stdout);
-            ctl_posegraph_print_json(&graphs->posegraphs[i]);
-        } else {
-            print_line(&graphs->posegraphs[i]);
-        }
+    for (size_t i = 0; i < graphs->n_posegraphs && globals->json; i++) {
+        (void)fputs(i > 0 ? ", " : "", stdout);
+        ctl_posegraph_print_json(&graphs->posegraphs[i]);
+    }
+    if (!globals->json && graphs->n_posegraphs > 0) {
+        print_table(graphs);
     }
     ctl_print_total(globals, graphs->n_posegraphs, "pose graphs", graphs->n_bytes,
                     graphs->limit_bytes);

@@ -190,8 +190,7 @@ static bool read_line(const char *line, struct g2o *file)
 
 static int fail(const char *path, const char *why)
 {
-    (void)fprintf(stderr, "voxelctl: %s: %s\n", path, why);
-    return CTL_FAILED;
+    return ctl_error("%s: %s", path, why);
 }
 
 /* CTL_FAILED after a message. */

@@ -3,27 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "client/voxelctl/render/render_args.h"
+#include "client/voxelctl/render/render_job.h"
 #include "client/voxelctl/render/voxelctl_render.h"
-
-static const struct ctl_command command = {
-    .name = "scene render",
-    .summary = "a picture of a scene",
-    .help = "voxelctl scene render - a picture of a scene as a file\n"
-            "\n"
-            "usage: voxelctl scene render NAME FILE [OPTIONS]\n"
-            "\n"
-            "FILE ends in .png, .jpg or .npy. NAME@VERSION and NAME@SNAPSHOT are the\n"
-            "scene as it was then. PNG files of depths hold millimetres (16 bits, 0 is\n"
-            "nothing), those of materials their numbers (65535 is nothing).\n"
-            "\n"
-            "options\n" CTL_RENDER_OPTIONS_HELP "\n"
-            "examples\n"
-            "  voxelctl scene render yard yard.png\n"
-            "  voxelctl scene render yard@monday yard.jpg --size 1920x1080 --samples 4 "
-            "--ao 4\n"
-            "  voxelctl scene render yard depth.npy --mode depth --eye 0,0,1.7 --look "
-            "1,0,1.7\n"};
 
 static enum vxd_status write_image(FILE *file, void *context, struct vxd_err *err)
 {
@@ -82,21 +63,21 @@ static void print_picture(const struct ctl_globals *globals, const char *path,
 
 int ctl_render_run(struct ctl_globals *globals, int argc, char **argv)
 {
-    struct ctl_render_args args = {0};
+    struct ctl_render_job job = {.manual = &ctl_render_render_manual};
     struct voxeld_picture *picture = NULL;
     const char *path;
     int result;
 
-    if (ctl_render_parse(globals, &command, argc, argv, 2, &args, &result)) {
+    if (ctl_render_take(globals, argc, argv, &job, &result)) {
         return result;
     }
-    path = argv[optind + 1];
-    if (!take_ending(path, &args.request.encode)) {
-        return ctl_usage(command.name, "%s: must end in .png, .jpg or .npy", path);
+    path = job.args.words[1];
+    if (!take_ending(path, &job.request.encode)) {
+        return ctl_usage("scene render", "%s: must end in .png, .jpg or .npy", path);
     }
-    result = ctl_render_call(globals, &args, &picture);
+    result = ctl_render_call(globals, &job, &picture);
     if (result == CTL_OK) {
-        result = args.request.encode == VOXELD_RENDER_TENSOR
+        result = job.request.encode == VOXELD_RENDER_TENSOR
                      ? ctl_write_arrays(path, &picture->pixels, 1)
                      : ctl_write_file(path, write_image, picture);
     }

@@ -7,7 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "client/voxelctl/render/render_args.h"
+#include "client/voxelctl/render/render_job.h"
 #include "client/voxelctl/render/voxelctl_render.h"
 
 enum {
@@ -16,24 +16,6 @@ enum {
     MAX_COLUMNS = 1000,
     CHANNELS = 3
 };
-
-static const struct ctl_command command = {
-    .name = "scene show",
-    .summary = "a scene in the terminal",
-    .help =
-        "voxelctl scene show - a picture of a scene in the terminal\n"
-        "\n"
-        "usage: voxelctl scene show NAME [OPTIONS]\n"
-        "\n"
-        "Half blocks in 24-bit colour, as wide as the terminal; where the output is\n"
-        "no terminal, plain characters. NAME@VERSION and NAME@SNAPSHOT are the scene\n"
-        "as it was then. --size is in pixels: a character shows two of them, one\n"
-        "above the other. Depths, normals and materials are not shown.\n"
-        "\n"
-        "options\n" CTL_RENDER_OPTIONS_HELP "\n"
-        "examples\n"
-        "  voxelctl scene show yard\n"
-        "  voxelctl scene show yard --mode height --size 120x80\n"};
 
 /* As large as the terminal, less the line of the prompt. */
 static void choose_size(struct voxeld_scene_render_request *request)
@@ -112,25 +94,25 @@ static bool is_shown(enum voxeld_render_mode mode)
 
 int ctl_show_run(struct ctl_globals *globals, int argc, char **argv)
 {
-    struct ctl_render_args args = {0};
+    struct ctl_render_job job = {.manual = &ctl_render_show_manual};
     struct voxeld_picture *picture = NULL;
     int result;
 
-    if (ctl_render_parse(globals, &command, argc, argv, 1, &args, &result)) {
+    if (ctl_render_take(globals, argc, argv, &job, &result)) {
         return result;
     }
-    if (!is_shown(args.request.mode)) {
-        return ctl_usage(command.name,
+    if (!is_shown(job.request.mode)) {
+        return ctl_usage("scene show",
                          "only colour, height, ao and path are shown; scene render "
                          "makes files of the others");
     }
-    if (args.request.width == 0) {
-        choose_size(&args.request);
+    if (job.request.width == 0) {
+        choose_size(&job.request);
     }
-    if (args.request.samples == 0 && args.request.mode != VOXELD_RENDER_PATH) {
-        args.request.samples = 4;
+    if (job.request.samples == 0 && job.request.mode != VOXELD_RENDER_PATH) {
+        job.request.samples = 4;
     }
-    result = ctl_render_call(globals, &args, &picture);
+    result = ctl_render_call(globals, &job, &picture);
     if (result == CTL_OK && isatty(STDOUT_FILENO) != 0) {
         print_blocks(picture);
         result = ctl_flush();

@@ -119,21 +119,15 @@ static void print_text(const struct gathered *g, const struct ctl_scene_args *ar
     (void)fputc('\n', stdout);
 }
 
-static int diff(struct voxeld_client *client, const struct ctl_globals *globals,
-                struct ctl_scene_args *args)
+int ctl_scene_diff(struct voxeld_client *client, const struct ctl_globals *globals,
+                   const struct ctl_scene_args *args)
 {
-    struct voxeld_scene_diff_request request = {
-        .scene = args->words[0],
-        .from = args->from,
-        .to = args->to,
-        .to_scene = args->to_scene,
-        .level = args->level,
-        .has_box = ctl_scene_has(args, CTL_SCENE_BOX),
-        .box = args->box,
-        .in_voxels = ctl_scene_has(args, CTL_SCENE_IN_VOXELS),
-    };
+    struct voxeld_scene_diff_request request = {0};
     struct gathered g = {0};
-    int result = fetch_all(client, &request, &g);
+    int result;
+
+    ctl_scene_diff_request(args, &request);
+    result = fetch_all(client, &request, &g);
 
     if (result == CTL_OK && args->out != NULL) {
         const struct voxeld_array arrays[] = {
@@ -156,40 +150,3 @@ static int diff(struct voxeld_client *client, const struct ctl_globals *globals,
     free(g.changes);
     return result;
 }
-
-const struct ctl_scene_sub ctl_scene_diff = {
-    .command =
-        {.name = "scene diff",
-         .help =
-             "voxelctl scene diff - where two versions differ\n"
-             "\n"
-             "usage: voxelctl scene diff NAME [--from V] [--to V] [OPTIONS]\n"
-             "\n"
-             "  --from V           a version or a snapshot; default: the version before "
-             "the\n"
-             "                     newest, with --to-scene the newest\n"
-             "  --to V             default: the newest\n"
-             "  --to-scene NAME    ... of this scene, which branched from the other, or "
-             "from\n"
-             "                     which the other branched\n"
-             "  --level N          cells of 2^N voxels a side\n"
-             "  --box X,Y,Z,X,Y,Z  in this box only, metres\n"
-             "  --in-voxels        ... voxels from the low corner\n"
-             "  --out FILE.npz     cells (voxel indices), changes (sums of 1 added, 2 "
-             "removed,\n"
-             "                     4 of another material, 8 freed, 16 free no more)\n"
-             "  --out FILE.npy     the cells alone\n"
-             "\n"
-             "A cell counts as all that became of some voxel in it.\n"
-             "\n"
-             "examples\n"
-             "  voxelctl scene diff yard\n"
-             "  voxelctl scene diff yard --from monday --level 3 --out changed.npz\n"},
-    .options = CTL_SCENE_BIT(CTL_SCENE_FROM) | CTL_SCENE_BIT(CTL_SCENE_TO) |
-               CTL_SCENE_BIT(CTL_SCENE_TO_SCENE) | CTL_SCENE_BIT(CTL_SCENE_LEVEL) |
-               CTL_SCENE_BIT(CTL_SCENE_BOX) | CTL_SCENE_BIT(CTL_SCENE_IN_VOXELS) |
-               CTL_SCENE_BIT(CTL_SCENE_OUT),
-    .n_min = 1,
-    .n_max = 1,
-    .run = diff,
-};

@@ -81,7 +81,7 @@ static const char *const modes[3] = {"centre", "trilinear", "surface"};
 
 /* --- distance --------------------------------------------------------------------------- */
 
-static int check_distance(const struct ctl_scene_args *args)
+int ctl_scene_check_distance(const struct ctl_scene_args *args)
 {
     for (size_t i = 2; i < args->n_words; i++) {
         if (find_word(args->words[i], modes, 3) < 0 &&
@@ -138,15 +138,15 @@ static void print_distances(const struct ctl_globals *globals,
     }
 }
 
-static int distance(struct voxeld_client *client, const struct ctl_globals *globals,
-                    struct ctl_scene_args *args)
+int ctl_scene_distance(struct voxeld_client *client, const struct ctl_globals *globals,
+                       const struct ctl_scene_args *args)
 {
     struct place place = place_of(args->words[0]);
     struct rows points = {.numbers = {0}};
     struct voxeld_scene_distance_request request = {.scene = place.name,
                                                     .has_at = place.has_at,
                                                     .at = place.at,
-                                                    .max_distance_m = args->max_range_m};
+                                                    .max_distance_m = args->max_range};
     struct voxeld_field_result *found = NULL;
     struct voxeld_error error;
     int result = read_rows(args->words[1], &points);
@@ -183,44 +183,9 @@ static int distance(struct voxeld_client *client, const struct ctl_globals *glob
     return result;
 }
 
-const struct ctl_scene_sub ctl_scene_distance = {
-    .command =
-        {.name = "scene distance",
-         .help =
-             "voxelctl scene distance - how far the nearest obstacle is\n"
-             "\n"
-             "usage: voxelctl scene distance NAME[@V] POINTS [WORD ...] [OPTIONS]\n"
-             "\n"
-             "POINTS are one point, X,Y,Z; or FILE.npy; or text with a point on each "
-             "line,\n"
-             "- on standard input. Metres. Distances are negative inside of obstacles. "
-             "Before\n"
-             "a first number below 0 the options end with --.\n"
-             "\n"
-             "words\n"
-             "  centre, trilinear  between centres of voxels (the default), or between "
-             "their\n"
-             "                     distances\n"
-             "  surface            from the point to the surface of obstacles, exactly\n"
-             "  free, occupied, ignored\n"
-             "                     what unknown voxels are; default: free\n"
-             "\n"
-             "  --max-range M      where distances end; default: 2\n"
-             "  --out FILE         .npz: distances, gradients, voxels; .npy: distances\n"
-             "\n"
-             "examples\n"
-             "  voxelctl scene distance yard 0,0,1.5 --max-range 5\n"
-             "  voxelctl scene distance yard path.npy surface --out clearance.npz\n"},
-    .options = CTL_SCENE_BIT(CTL_SCENE_MAX_RANGE) | CTL_SCENE_BIT(CTL_SCENE_OUT),
-    .n_min = 2,
-    .n_max = 4,
-    .check = check_distance,
-    .run = distance,
-};
-
 /* --- collide ---------------------------------------------------------------------------- */
 
-static int check_collide(const struct ctl_scene_args *args)
+int ctl_scene_check_collide(const struct ctl_scene_args *args)
 {
     int kind = find_word(args->words[1], kinds, 4);
     size_t n_lists = kind == 3 ? 2 : 1;
@@ -298,8 +263,8 @@ static void set_shapes(struct voxeld_scene_collide_request *request, int kind,
     }
 }
 
-static int collide(struct voxeld_client *client, const struct ctl_globals *globals,
-                   struct ctl_scene_args *args)
+int ctl_scene_collide(struct voxeld_client *client, const struct ctl_globals *globals,
+                      const struct ctl_scene_args *args)
 {
     int kind = find_word(args->words[1], kinds, 4);
     size_t n_lists = kind == 3 ? 2 : 1;
@@ -308,7 +273,7 @@ static int collide(struct voxeld_client *client, const struct ctl_globals *globa
     struct voxeld_scene_collide_request request = {.scene = place.name,
                                                    .has_at = place.has_at,
                                                    .at = place.at,
-                                                   .max_distance_m = args->max_range_m};
+                                                   .max_distance_m = args->max_range};
     struct voxeld_field_result *found = NULL;
     struct voxeld_error error;
     int result = CTL_OK;
@@ -334,37 +299,3 @@ static int collide(struct voxeld_client *client, const struct ctl_globals *globa
     ctl_array_clear(&lists[1].file);
     return result;
 }
-
-const struct ctl_scene_sub ctl_scene_collide = {
-    .command =
-        {.name = "scene collide",
-         .help =
-             "voxelctl scene collide - what touches obstacles\n"
-             "\n"
-             "usage: voxelctl scene collide NAME[@V] spheres ROWS [UNKNOWN] [OPTIONS]\n"
-             "       voxelctl scene collide NAME boxes ROWS [UNKNOWN] [OPTIONS]\n"
-             "       voxelctl scene collide NAME capsules ROWS [UNKNOWN] [OPTIONS]\n"
-             "       voxelctl scene collide NAME poses POSES ROBOT [UNKNOWN] [OPTIONS]\n"
-             "\n"
-             "ROWS are one row of numbers with commas; or FILE.npy; or text with a row "
-             "on\n"
-             "each line, - on standard input. Metres. Spheres: X,Y,Z,R. Boxes: the "
-             "centre\n"
-             "X,Y,Z, half sides X,Y,Z, a unit quaternion X,Y,Z,W (0,0,0,0: not turned).\n"
-             "Capsules: one end X,Y,Z, the other X,Y,Z, R. POSES are the steps of one\n"
-             "trajectory, X,Y,Z and a unit quaternion X,Y,Z,W; ROBOT are spheres in its\n"
-             "frame. UNKNOWN says what unknown voxels are: free (the default), "
-             "occupied,\n"
-             "ignored. Before a first number below 0 the options end with --.\n"
-             "\n"
-             "  --max-range M      how far clearance is known; default: 2\n"
-             "\n"
-             "examples\n"
-             "  voxelctl scene collide yard spheres 4,0,1,0.5\n"
-             "  voxelctl scene collide yard poses path.npy 0,0,0.3,0.4 occupied\n"},
-    .options = CTL_SCENE_BIT(CTL_SCENE_MAX_RANGE),
-    .n_min = 3,
-    .n_max = 5,
-    .check = check_collide,
-    .run = collide,
-};

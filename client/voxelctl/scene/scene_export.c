@@ -166,7 +166,7 @@ static int export_dense(struct voxeld_client *client,
     return result;
 }
 
-static int check(const struct ctl_scene_args *args)
+int ctl_scene_check_export(const struct ctl_scene_args *args)
 {
     const char *path = args->words[1];
     bool dense = ctl_scene_has(args, CTL_SCENE_DENSE);
@@ -178,36 +178,25 @@ static int check(const struct ctl_scene_args *args)
     if (dense && (!ctl_scene_has(args, CTL_SCENE_BOX) || !ctl_has_ending(path, ".npy"))) {
         return ctl_usage("scene export", "--dense needs a --box, and an .npy file");
     }
-    if (ctl_scene_has(args, CTL_SCENE_MATERIALS) && !dense) {
-        return ctl_usage("scene export", "--materials goes with --dense");
-    }
     if (ctl_scene_has(args, CTL_SCENE_COUNTS) && !ctl_has_ending(path, ".npz")) {
         return ctl_usage("scene export", "--counts goes with an .npz file");
     }
     return CTL_OK;
 }
 
-static int export_scene(struct voxeld_client *client, const struct ctl_globals *globals,
-                        struct ctl_scene_args *args)
+int ctl_scene_export(struct voxeld_client *client, const struct ctl_globals *globals,
+                     const struct ctl_scene_args *args)
 {
     const char *path = args->words[1];
     bool dense = ctl_scene_has(args, CTL_SCENE_DENSE);
-    struct voxeld_scene_export_request request = {
-        .scene = args->words[0],
-        .format = dense ? VOXELD_SCENE_DENSE : VOXELD_SCENE_CELLS,
-        .has_box = ctl_scene_has(args, CTL_SCENE_BOX),
-        .box = args->box,
-        .in_voxels = ctl_scene_has(args, CTL_SCENE_IN_VOXELS),
-        .level = args->level,
-        .free = ctl_scene_has(args, CTL_SCENE_FREE),
-        .pinned = ctl_scene_has(args, CTL_SCENE_PINNED),
-        .with_counts = ctl_scene_has(args, CTL_SCENE_COUNTS),
-    };
+    struct voxeld_scene_export_request request = {0};
     struct voxeld_error error;
     uint64_t n_cells = 0;
     char text[32];
     int result = CTL_OK;
 
+    ctl_scene_export_request(args, &request);
+    request.format = dense ? VOXELD_SCENE_DENSE : VOXELD_SCENE_CELLS;
     if (dense) {
         result = export_dense(client, &request, path,
                               ctl_scene_has(args, CTL_SCENE_MATERIALS), &n_cells);
@@ -231,42 +220,3 @@ static int export_scene(struct voxeld_client *client, const struct ctl_globals *
     }
     return ctl_flush();
 }
-
-const struct ctl_scene_sub ctl_scene_export = {
-    .command =
-        {.name = "scene export",
-         .help =
-             "voxelctl scene export - occupied voxels as a file\n"
-             "\n"
-             "usage: voxelctl scene export NAME[@V] FILE [OPTIONS]\n"
-             "\n"
-             "  FILE.ply           a vertex a voxel: its centre in metres, its material "
-             "and,\n"
-             "                     with a palette, its colour\n"
-             "  FILE.npz           cells (voxel indices), materials, counts\n"
-             "  FILE.npy           the cells alone\n"
-             "\n"
-             "  --box X,Y,Z,X,Y,Z  of this box only, metres\n"
-             "  --in-voxels        ... voxels from the low corner\n"
-             "  --level N          cells of 2^N voxels a side\n"
-             "  --free             the free voxels instead\n"
-             "  --pinned           the pinned voxels instead\n"
-             "  --counts           voxels a cell, in an .npz file\n"
-             "  --dense            the box as an array x, y, z (.npy) of sums of 1 "
-             "unknown,\n"
-             "                     2 occupied, 4 free\n"
-             "  --materials        ... of materials\n"
-             "\n"
-             "examples\n"
-             "  voxelctl scene export yard yard.ply\n"
-             "  voxelctl scene export yard plan.npy --dense --level 2 \\\n"
-             "      --box=-10,-10,0,10,10,2\n"},
-    .options = CTL_SCENE_BIT(CTL_SCENE_BOX) | CTL_SCENE_BIT(CTL_SCENE_IN_VOXELS) |
-               CTL_SCENE_BIT(CTL_SCENE_LEVEL) | CTL_SCENE_BIT(CTL_SCENE_FREE) |
-               CTL_SCENE_BIT(CTL_SCENE_COUNTS) | CTL_SCENE_BIT(CTL_SCENE_DENSE) |
-               CTL_SCENE_BIT(CTL_SCENE_MATERIALS) | CTL_SCENE_BIT(CTL_SCENE_PINNED),
-    .n_min = 2,
-    .n_max = 2,
-    .check = check,
-    .run = export_scene,
-};

@@ -1,184 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-/* voxelctl scene costmap and scene frontiers. They have options of their own. */
+/* voxelctl scene costmap and scene frontiers. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "client/c/include/voxeld_grid.h"
 #include "client/voxelctl/scene/scene_commands.h"
 
-enum grid_option {
-    GRID_BOX = CTL_OPT_FIRST_OWN,
-    GRID_IN_VOXELS,
-    GRID_Z,
-    GRID_KIND,
-    GRID_UNKNOWN,
-    GRID_ROBOT_RADIUS,
-    GRID_INFLATION,
-    GRID_SCALING,
-    GRID_IN_SPACE,
-    GRID_MIN_CELLS,
-    GRID_OUT,
-    GRID_END
-};
-
-#define GRID_BIT(option) (UINT64_C(1) << ((option)-CTL_OPT_FIRST_OWN))
-
-/* By enum grid_option. */
-static const struct ctl_own_option known[] = {
-    {"box", "six numbers, low x,y,z and high x,y,z", false},
-    {"in-voxels", "", true},
-    {"z", "low,high; of a slice one number", false},
-    {"kind", "costmap, projected, height, slice or distance", false},
-    {"unknown", "kept, free or lethal", false},
-    {"robot-radius", "metres >= 0", false},
-    {"inflation", "metres; negative: none", false},
-    {"cost-scaling", "a number > 0", false},
-    {"in-space", "", true},
-    {"min-cells", "a whole number", false},
-    {"out", "a name ending in .npz", false},
-};
-
-_Static_assert((int)(sizeof known / sizeof known[0]) == GRID_END - CTL_OPT_FIRST_OWN,
-               "by number");
-
 enum {
     MAX_PATH = 4096,
     MAX_PRINTED = 100
 };
 
-struct grid_args {
-    const char *const *words;
-    char scene[128]; /* without its version */
+/* A scene as a request names it: NAME, NAME@VERSION or NAME@SNAPSHOT taken apart. */
+struct place {
+    char name[128];
     bool has_at;
     struct voxeld_scene_at at;
-    bool has_box;
-    struct voxeld_scene_box box;
-    bool in_voxels;
-    double z[2];
-    int kind;
-    int unknown;
-    double robot_radius_m;
-    double inflation_m;
-    double scaling;
-    bool in_space;
-    uint32_t min_cells;
-    const char *out;
 };
 
-static bool take(void *user, int id, const char *value)
-{
-    static const char *const kinds[] = {"costmap", "projected", "height",
-                                        "slice",   "distance",  NULL};
-    static const char *const unknowns[] = {"", "kept", "free", "lethal", NULL};
-    struct grid_args *args = user;
-    double numbers[6];
-    size_t n;
-
-    switch ((enum grid_option)id) {
-    case GRID_BOX:
-        args->has_box = ctl_parse_doubles(value, numbers, 6) == 6;
-        memcpy(args->box.low, numbers, sizeof args->box.low);
-        memcpy(args->box.high, numbers + 3, sizeof args->box.high);
-        return args->has_box;
-    case GRID_IN_VOXELS:
-        args->in_voxels = true;
-        return true;
-    case GRID_Z:
-        n = ctl_parse_doubles(value, args->z, 2);
-        args->z[1] = n == 1 ? args->z[0] : args->z[1];
-        return n == 1 || n == 2;
-    case GRID_KIND:
-        args->kind = ctl_parse_choice(value, kinds);
-        return args->kind >= 0;
-    case GRID_UNKNOWN:
-        args->unknown = ctl_parse_choice(value, unknowns);
-        return args->unknown >= 1;
-    case GRID_ROBOT_RADIUS:
-        return ctl_parse_between(value, 0, 1e6, &args->robot_radius_m);
-    case GRID_INFLATION:
-        return ctl_parse_between(value, -1, 1e6, &args->inflation_m);
-    case GRID_SCALING:
-        return ctl_parse_between(value, 0, 1e6, &args->scaling) && args->scaling > 0;
-    case GRID_IN_SPACE:
-        args->in_space = true;
-        return true;
-    case GRID_MIN_CELLS:
-        return ctl_parse_u32(value, 1, UINT32_MAX, &args->min_cells);
-    case GRID_OUT:
-        args->out = value;
-        return ctl_has_ending(value, ".npz");
-    case GRID_END:
-        break;
-    }
-    return false;
-}
-
-/* Takes NAME, NAME@VERSION or NAME@SNAPSHOT apart. */
-static bool take_scene(struct grid_args *args, const char *word)
+static bool take_scene(struct place *place, const char *word)
 {
     size_t n = strcspn(word, "@");
 
-    if (n >= sizeof args->scene) {
+    if (n >= sizeof place->name) {
         return false;
     }
-    memcpy(args->scene, word, n);
-    args->scene[n] = '\0';
-    args->has_at = word[n] == '@';
-    if (args->has_at && word[n + 1 + strspn(word + n + 1, "0123456789")] != '\0') {
-        args->at.snapshot = word + n + 1;
-    } else if (args->has_at) {
-        return ctl_parse_u64(word + n + 1, &args->at.version) && args->at.version > 0;
-    }
-    return true;
+    memcpy(place->name, word, n);
+    place->name[n] = '\0';
+    place->has_at = word[n] == '@';
+    return !place->has_at || ctl_parse_at(word + n + 1, &place->at);
 }
 
-/* Parses a command line: CTL_OK and *go_on, or the exit status. */
-static int parse(struct ctl_globals *globals, const struct ctl_command *command,
-                 uint64_t taken, size_t n_words, int argc, char **argv,
-                 struct grid_args *args, bool *go_on)
+static int check_scene(const char *command, const struct ctl_scene_args *args)
 {
-    const struct ctl_own_options own = {.known = known,
-                                        .n_known = sizeof known / sizeof known[0],
-                                        .taken = taken,
-                                        .n_min = n_words,
-                                        .n_max = n_words,
-                                        .take = take,
-                                        .args = args};
-    int result = CTL_OK;
+    struct place place;
 
-    *go_on = false;
-    if (ctl_take_own_options(globals, command, &own, argc, argv, &result)) {
-        return result;
-    }
-    args->words = (const char *const *)argv + optind;
-    if (!take_scene(args, args->words[0])) {
-        return ctl_usage(command->name, "%s: a scene's name, or NAME@VERSION",
-                         args->words[0]);
-    }
-    *go_on = true;
-    return CTL_OK;
+    return take_scene(&place, args->words[0])
+               ? CTL_OK
+               : ctl_usage(command, "%s: a scene's name, or NAME@VERSION",
+                           args->words[0]);
 }
 
 /* --- costmap ------------------------------------------------------------------------------ */
-
-static struct voxeld_scene_grid_request request_of(const struct grid_args *args)
-{
-    return (struct voxeld_scene_grid_request){
-        .scene = args->scene,
-        .kind = (enum voxeld_grid_kind)args->kind,
-        .has_box = args->has_box,
-        .box = args->box,
-        .in_voxels = args->in_voxels,
-        .z_low = args->z[0],
-        .z_high = args->z[1],
-        .unknown = (enum voxeld_grid_unknown)args->unknown,
-        .robot_radius_m = args->robot_radius_m,
-        .inflation_radius_m = args->inflation_m,
-        .cost_scaling = args->scaling,
-        .has_at = args->has_at,
-        .at = args->at,
-    };
-}
 
 static enum vxd_status write_bytes(FILE *file, void *context, struct vxd_err *err)
 {
@@ -256,15 +119,31 @@ static int print_grid(const struct ctl_globals *globals, const struct voxeld_gri
     return ctl_flush();
 }
 
-static int write_costmap(struct voxeld_client *client, const struct ctl_globals *globals,
-                         const struct grid_args *args)
+int ctl_scene_costmap(struct voxeld_client *client, const struct ctl_globals *globals,
+                      const struct ctl_scene_args *args)
 {
     const char *path = args->words[1];
-    struct voxeld_scene_grid_request request = request_of(args);
+    struct place place = {0};
+    struct voxeld_scene_grid_request request = {
+        .scene = place.name,
+        .kind = (enum voxeld_grid_kind)args->kind,
+        .has_box = ctl_scene_has(args, CTL_SCENE_BOX),
+        .box = args->box,
+        .in_voxels = ctl_scene_has(args, CTL_SCENE_IN_VOXELS),
+        .z_low = args->z[0],
+        .z_high = args->z[1],
+        .unknown = (enum voxeld_grid_unknown)args->unknown,
+        .robot_radius_m = args->robot_radius,
+        .inflation_radius_m = args->inflation,
+        .cost_scaling = args->cost_scaling,
+    };
     struct voxeld_grid *grid = NULL;
     struct voxeld_error error;
     int result;
 
+    (void)take_scene(&place, args->words[0]);
+    request.has_at = place.has_at;
+    request.at = place.at;
     request.format = ctl_has_ending(path, ".png")   ? VOXELD_GRID_PNG
                      : ctl_has_ending(path, ".pgm") ? VOXELD_GRID_PGM
                      : ctl_has_ending(path, ".cdr") ? VOXELD_GRID_OCCUPANCY
@@ -285,7 +164,7 @@ static int write_costmap(struct voxeld_client *client, const struct ctl_globals 
     return result;
 }
 
-static int check_costmap(const struct grid_args *args)
+int ctl_scene_check_costmap(const struct ctl_scene_args *args)
 {
     const char *path = args->words[1];
     bool is_array = ctl_has_ending(path, ".npy") || ctl_has_ending(path, ".npz");
@@ -301,32 +180,7 @@ static int check_costmap(const struct grid_args *args)
     if (strlen(path) + sizeof ".yaml" > MAX_PATH) {
         return ctl_usage("scene costmap", "the name of the file is too long");
     }
-    return CTL_OK;
-}
-
-static int run_costmap(struct ctl_globals *globals, int argc, char **argv)
-{
-    struct grid_args args = {0};
-    struct voxeld_client *client;
-    bool go_on;
-    int result = parse(globals, &ctl_scene_costmap.command,
-                       GRID_BIT(GRID_BOX) | GRID_BIT(GRID_IN_VOXELS) | GRID_BIT(GRID_Z) |
-                           GRID_BIT(GRID_KIND) | GRID_BIT(GRID_UNKNOWN) |
-                           GRID_BIT(GRID_ROBOT_RADIUS) | GRID_BIT(GRID_INFLATION) |
-                           GRID_BIT(GRID_SCALING),
-                       2, argc, argv, &args, &go_on);
-
-    result = go_on ? check_costmap(&args) : result;
-    if (!go_on || result != CTL_OK) {
-        return result;
-    }
-    client = ctl_connect(globals);
-    if (client == NULL) {
-        return CTL_FAILED;
-    }
-    result = write_costmap(client, globals, &args);
-    voxeld_close(client);
-    return result;
+    return check_scene("scene costmap", args);
 }
 
 /* --- frontiers ---------------------------------------------------------------------------- */
@@ -378,26 +232,36 @@ static int write_frontiers(const struct voxeld_frontiers *f, const char *path)
     return ctl_write_arrays(path, arrays, 4);
 }
 
-static int find_frontiers(struct voxeld_client *client, const struct ctl_globals *globals,
-                          const struct grid_args *args)
+int ctl_scene_check_frontiers(const struct ctl_scene_args *args)
 {
-    const struct voxeld_scene_frontiers_request request = {
-        .scene = args->scene,
-        .has_box = args->has_box,
+    if (args->out != NULL && !ctl_has_ending(args->out, ".npz")) {
+        return ctl_usage("scene frontiers", "--out %s: a name ending in .npz", args->out);
+    }
+    return check_scene("scene frontiers", args);
+}
+
+int ctl_scene_frontiers(struct voxeld_client *client, const struct ctl_globals *globals,
+                        const struct ctl_scene_args *args)
+{
+    struct place place = {0};
+    struct voxeld_scene_frontiers_request request = {
+        .scene = place.name,
+        .has_box = ctl_scene_has(args, CTL_SCENE_BOX),
         .box = args->box,
-        .in_voxels = args->in_voxels,
+        .in_voxels = ctl_scene_has(args, CTL_SCENE_IN_VOXELS),
         .z_low = args->z[0],
         .z_high = args->z[1],
-        .in_space = args->in_space,
+        .in_space = ctl_scene_has(args, CTL_SCENE_IN_SPACE),
         .min_cells = args->min_cells,
         .with_cells = args->out != NULL,
-        .has_at = args->has_at,
-        .at = args->at,
     };
     struct voxeld_frontiers *frontiers = NULL;
     struct voxeld_error error;
     int result = CTL_OK;
 
+    (void)take_scene(&place, args->words[0]);
+    request.has_at = place.has_at;
+    request.at = place.at;
     if (voxeld_scene_frontiers(client, &request, &frontiers, &error) != VOXELD_OK) {
         return ctl_failed(request.scene, &error);
     }
@@ -415,86 +279,3 @@ static int find_frontiers(struct voxeld_client *client, const struct ctl_globals
     voxeld_frontiers_free(frontiers);
     return result;
 }
-
-static int run_frontiers(struct ctl_globals *globals, int argc, char **argv)
-{
-    struct grid_args args = {0};
-    struct voxeld_client *client;
-    bool go_on;
-    int result =
-        parse(globals, &ctl_scene_frontiers.command,
-              GRID_BIT(GRID_BOX) | GRID_BIT(GRID_IN_VOXELS) | GRID_BIT(GRID_Z) |
-                  GRID_BIT(GRID_IN_SPACE) | GRID_BIT(GRID_MIN_CELLS) | GRID_BIT(GRID_OUT),
-              1, argc, argv, &args, &go_on);
-
-    if (!go_on) {
-        return result;
-    }
-    client = ctl_connect(globals);
-    if (client == NULL) {
-        return CTL_FAILED;
-    }
-    result = find_frontiers(client, globals, &args);
-    voxeld_close(client);
-    return result;
-}
-
-const struct ctl_scene_sub ctl_scene_costmap = {
-    .command =
-        {.name = "scene costmap",
-         .help =
-             "voxelctl scene costmap - a map that a robot plans with, as a file\n"
-             "\n"
-             "usage: voxelctl scene costmap NAME[@V] FILE [OPTIONS]\n"
-             "\n"
-             "  FILE.png            the costs, the highest y in the first row\n"
-             "  FILE.pgm            a trinary map, and FILE.yaml beside it, as nav2's\n"
-             "                      map_server reads them\n"
-             "  FILE.npy, .npz      an array y, x from the low corner\n"
-             "  FILE.cdr            nav_msgs/OccupancyGrid as CDR\n"
-             "\n"
-             "  --z LOW,HIGH        the heights that count, metres; default all. Of a "
-             "slice one\n"
-             "  --kind KIND         costmap (default): nav2's costs; projected: 100, 0, "
-             "-1;\n"
-             "                      height: low, high, mean, slope (.npz); slice; "
-             "distance:\n"
-             "                      of a slice, to obstacles (.npy, .npz)\n"
-             "  --box X,Y,Z,X,Y,Z   of this box only, metres; default around all that "
-             "is known\n"
-             "  --in-voxels         ... voxels from the low corner; --z, too\n"
-             "  --robot-radius M    costs are 253 so near to an obstacle; default 0\n"
-             "  --inflation M       how far costs reach; default 0.55, negative none\n"
-             "  --cost-scaling K    of 252 * exp(-K (d - radius)), 1/m; default 10\n"
-             "  --unknown WHAT      kept, free or lethal; default kept where the scene\n"
-             "                      tracks free space, else free\n"
-             "\n"
-             "examples\n"
-             "  voxelctl scene costmap yard yard.pgm --z 0.1,1.8 --robot-radius 0.3\n"
-             "  voxelctl scene costmap yard heights.npz --kind height\n"},
-    .main = run_costmap,
-};
-
-const struct ctl_scene_sub ctl_scene_frontiers = {
-    .command =
-        {.name = "scene frontiers",
-         .help =
-             "voxelctl scene frontiers - where exploration can go on\n"
-             "\n"
-             "usage: voxelctl scene frontiers NAME[@V] [OPTIONS]\n"
-             "\n"
-             "Free cells with an unknown neighbour, in clusters: the size of each, and "
-             "where\n"
-             "it lies, the largest first.\n"
-             "\n"
-             "  --z LOW,HIGH        the heights that count, metres; default all\n"
-             "  --in-space          voxels instead of columns\n"
-             "  --min-cells N       leaves smaller clusters out\n"
-             "  --box X,Y,Z,X,Y,Z   of this box only, metres\n"
-             "  --in-voxels         ... voxels from the low corner; --z, too\n"
-             "  --out FILE.npz      sizes, centroids, cells, clusters\n"
-             "\n"
-             "examples\n"
-             "  voxelctl scene frontiers yard --z 0.1,1.8 --min-cells 20\n"},
-    .main = run_frontiers,
-};

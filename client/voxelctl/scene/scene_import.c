@@ -18,36 +18,14 @@ enum {
 #define MOST_VOXELS 1e6
 #define MOST_VERTICES ((size_t)1 << 31)
 
-enum import_option {
-    IMPORT_SCENE = CTL_OPT_FIRST_OWN,
-    IMPORT_RULE,
-    IMPORT_MATERIAL,
-    IMPORT_SCALE,
-    IMPORT_OFFSET,
-    IMPORT_IN_VOXELS,
-    IMPORT_END
-};
-
-/* By enum import_option. */
-static const struct ctl_own_option known[] = {
-    {"scene", "a scene's name", false},
-    {"rule", "conservative or thin", false},
-    {"material", "a whole number below 65536", false},
-    {"scale", "a number > 0", false},
-    {"offset", "three numbers with commas", false},
-    {"in-voxels", "", true},
-};
-
-_Static_assert((int)(sizeof known / sizeof known[0]) == IMPORT_END - CTL_OPT_FIRST_OWN,
-               "by number");
-
+/* What the command line says; the scale is 1 where it does not say one. */
 struct import_args {
     const char *scene;
     int rule;
     uint32_t material;
     bool has_material;
     double scale;
-    double offset[3];
+    const double *offset;
     bool in_voxels;
 };
 
@@ -60,34 +38,6 @@ struct totals {
     uint64_t n_non_finite;
     double engine_ms;
 };
-
-static bool take(void *user, int id, const char *value)
-{
-    static const char *const rules[] = {"conservative", "thin", NULL};
-    struct import_args *args = user;
-
-    switch ((enum import_option)id) {
-    case IMPORT_SCENE:
-        args->scene = value;
-        return true;
-    case IMPORT_RULE:
-        args->rule = ctl_parse_choice(value, rules);
-        return args->rule >= 0;
-    case IMPORT_MATERIAL:
-        args->has_material = true;
-        return ctl_parse_u32(value, 0, UINT16_MAX, &args->material);
-    case IMPORT_SCALE:
-        return ctl_parse_between(value, 0, 1e12, &args->scale) && args->scale > 0;
-    case IMPORT_OFFSET:
-        return ctl_parse_doubles(value, args->offset, 3) == 3;
-    case IMPORT_IN_VOXELS:
-        args->in_voxels = true;
-        return true;
-    case IMPORT_END:
-        break;
-    }
-    return false;
-}
 
 /* About how many voxels a triangle sets: those of its area, and those along its sides. */
 static double voxels_of(const struct vxd_mesh_file *mesh,
@@ -267,38 +217,58 @@ static void print_totals(const struct ctl_globals *globals, const struct totals 
     }
 }
 
-static int import_file(struct ctl_globals *globals, const struct import_args *args,
-                       const char *path, enum vxd_mesh_format format)
+int ctl_scene_check_import(const struct ctl_scene_args *args)
 {
-    char id[CTL_SCENE_ID_BYTES];
-    struct vxd_mesh_file mesh = {0};
-    struct voxeld_client *client = NULL;
-    struct totals totals = {0};
+    enum vxd_mesh_format format;
+
+    return vxd_mesh_format_of(args->words[0], &format)
+               ? CTL_OK
+               : ctl_usage("scene import", "%s: a mesh is a .ply or .obj file",
+                           args->words[0]);
+}
+
+/* Opens a mesh; CTL_FAILED after a message. */
+static int open_mesh(const char *path, FILE *stream, struct vxd_mesh_file *mesh)
+{
+    struct ctl_progress *progress = ctl_progress_begin_reading(path);
+    enum vxd_mesh_format format = {0};
     struct vxd_err err = {0};
-    FILE *stream = fopen(path, "rb");
-    struct ctl_progress *progress;
     enum vxd_status status;
-    int result = CTL_FAILED;
+
+    (void)vxd_mesh_format_of(path, &format);
+    status = vxd_mesh_open(stream, format, MOST_VERTICES, mesh, &err);
+    ctl_progress_end(progress);
+    if (status != VXD_OK) {
+        (void)ctl_error("%s: %s", path, err.message);
+    }
+    return status == VXD_OK ? CTL_OK : CTL_FAILED;
+}
+
+int ctl_scene_import(struct voxeld_client *client, const struct ctl_globals *globals,
+                     const struct ctl_scene_args *args)
+{
+    const struct import_args import = {
+        .scene = args->scene,
+        .rule = args->mesh_rule,
+        .material = args->material,
+        .has_material = ctl_scene_has(args, CTL_SCENE_MATERIAL),
+        .scale = ctl_scene_has(args, CTL_SCENE_SCALE) ? args->scale : 1,
+        .offset = args->offset,
+        .in_voxels = ctl_scene_has(args, CTL_SCENE_IN_VOXELS)};
+    const char *path = args->words[0];
+    struct vxd_mesh_file mesh = {0};
+    struct totals totals = {0};
+    FILE *stream = fopen(path, "rb");
+    int result;
 
     if (stream == NULL) {
         (void)ctl_error("cannot read %s", path);
         return CTL_FAILED;
     }
-    progress = ctl_progress_begin_reading(path);
-    status = vxd_mesh_open(stream, format, MOST_VERTICES, &mesh, &err);
-    ctl_progress_end(progress);
-    if (status != VXD_OK) {
-        (void)ctl_error("%s: %s", path, err.message);
-        goto out;
+    result = open_mesh(path, stream, &mesh);
+    if (result == CTL_OK) {
+        result = send_all(client, &import, path, &mesh, &totals);
     }
-    ctl_scene_client_id(id);
-    globals->options.client_id = id;
-    client = ctl_connect(globals);
-    globals->options.client_id = NULL; /* it was copied */
-    if (client == NULL) {
-        goto out;
-    }
-    result = send_all(client, args, path, &mesh, &totals);
     if (result == CTL_OK && totals.version == 0) {
         (void)ctl_error("%s: no triangle has a voxel in the scene", path);
         result = CTL_FAILED;
@@ -307,64 +277,7 @@ static int import_file(struct ctl_globals *globals, const struct import_args *ar
         print_totals(globals, &totals);
         result = result == CTL_OK ? ctl_flush() : result;
     }
-out:
-    voxeld_close(client);
     vxd_mesh_close(&mesh);
     (void)fclose(stream);
     return result;
 }
-
-static int run_import(struct ctl_globals *globals, int argc, char **argv)
-{
-    struct import_args args = {.scale = 1};
-    const struct ctl_own_options own = {
-        .known = known,
-        .n_known = sizeof known / sizeof known[0],
-        .taken = ((ctl_bits)1 << (IMPORT_END - CTL_OPT_FIRST_OWN)) - 1,
-        .n_min = 1,
-        .n_max = 1,
-        .take = take,
-        .args = &args};
-    enum vxd_mesh_format format;
-    int result = CTL_OK;
-
-    if (ctl_take_own_options(globals, &ctl_scene_import.command, &own, argc, argv,
-                             &result)) {
-        return result;
-    }
-    if (args.scene == NULL) {
-        return ctl_usage("scene import", "--scene is required");
-    }
-    if (!vxd_mesh_format_of(argv[optind], &format)) {
-        return ctl_usage("scene import", "%s: a mesh is a .ply or .obj file",
-                         argv[optind]);
-    }
-    return import_file(globals, &args, argv[optind], format);
-}
-
-const struct ctl_scene_sub ctl_scene_import = {
-    .command =
-        {.name = "scene import",
-         .help =
-             "voxelctl scene import - a mesh into a scene\n"
-             "\n"
-             "usage: voxelctl scene import FILE.ply --scene NAME [OPTIONS]\n"
-             "       voxelctl scene import FILE.obj --scene NAME [OPTIONS]\n"
-             "\n"
-             "Fills the voxels that the mesh's triangles meet. A large file is sent in\n"
-             "parts, each of which makes a version.\n"
-             "\n"
-             "  --scene NAME        the scene, which exists\n"
-             "  --rule RULE         conservative (default): the voxels whose cube a\n"
-             "                      triangle meets; thin: the thinnest surface without\n"
-             "                      holes from face to face\n"
-             "  --material N        of all voxels; default 0\n"
-             "  --scale F           metres of the file's unit; default 1\n"
-             "  --offset X,Y,Z      added to all vertices after that\n"
-             "  --in-voxels         vertices are voxels from the scene's low corner\n"
-             "\n"
-             "examples\n"
-             "  voxelctl scene create hall --size 0.02\n"
-             "  voxelctl scene import bunny.ply --scene hall --scale 10\n"},
-    .main = run_import,
-};

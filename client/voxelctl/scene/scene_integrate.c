@@ -74,8 +74,13 @@ static enum voxeld_status integrate_cloud(void *user, const struct voxeld_call *
 static void print_json(const char *scene, const struct totals *t)
 {
     (void)fputc('{', stdout);
-    ctl_scene_print_change(&t->change);
-    ctl_json_member_string(stdout, false, "scene", scene);
+    ctl_json_member_string(stdout, true, "scene", scene);
+    ctl_json_member_count(stdout, false, "version", t->change.version);
+    ctl_json_member_count(stdout, false, "n_added", t->change.n_added);
+    ctl_json_member_count(stdout, false, "n_removed", t->change.n_removed);
+    ctl_json_member_count(stdout, false, "n_changed", t->change.n_changed);
+    ctl_json_member_count(stdout, false, "n_freed", t->change.n_freed);
+    ctl_json_member_count(stdout, false, "n_new_nodes", t->change.n_new_nodes);
     ctl_json_member_count(stdout, false, "n_files", t->n_files);
     ctl_json_member_count(stdout, false, "n_points", t->n_points);
     ctl_json_member_count(stdout, false, "n_used", t->n_used);
@@ -131,18 +136,23 @@ static int print_totals(const struct ctl_globals *globals, const char *scene,
     return ctl_flush();
 }
 
-static int check_network(const struct ctl_scene_args *args)
+int ctl_scene_check_integrate(const struct ctl_scene_args *args)
 {
-    const ctl_bits of_network = CTL_SCENE_BIT(CTL_SCENE_LABELS) |
-                                CTL_SCENE_BIT(CTL_SCENE_OUTPUT) |
-                                CTL_SCENE_BIT(CTL_SCENE_DIGEST);
     const ctl_bits of_rule =
         CTL_SCENE_BIT(CTL_SCENE_RULE) | CTL_SCENE_BIT(CTL_SCENE_MATERIAL) |
         CTL_SCENE_BIT(CTL_SCENE_FIELD) | CTL_SCENE_BIT(CTL_SCENE_RANGE);
+    const ctl_bits of_carving = CTL_SCENE_BIT(CTL_SCENE_MAX_RANGE) |
+                                CTL_SCENE_BIT(CTL_SCENE_ERASE) |
+                                CTL_SCENE_BIT(CTL_SCENE_DISCRETIZE);
+    const ctl_bits of_creating =
+        ctl_scene_create_manual.options & ~CTL_SCENE_BIT(CTL_SCENE_SIZE);
 
-    if (args->network == NULL && (args->given & of_network) != 0) {
+    if (!ctl_scene_has(args, CTL_SCENE_SIZE) && (args->given & of_creating) != 0) {
+        return ctl_usage("scene integrate", "the options of a scene go with --size");
+    }
+    if (ctl_scene_has(args, CTL_SCENE_NO_CARVE) && (args->given & of_carving) != 0) {
         return ctl_usage("scene integrate",
-                         "--labels, --output and --expect-digest go with --network");
+                         "--max-range, --erase and --discretize are of carving");
     }
     if (args->network != NULL && (args->given & of_rule) != 0) {
         return ctl_usage("scene integrate",
@@ -151,31 +161,11 @@ static int check_network(const struct ctl_scene_args *args)
     return CTL_OK;
 }
 
-static int check(const struct ctl_scene_args *args)
-{
-    if (args->scene == NULL) {
-        return ctl_usage("scene integrate", "no --scene");
-    }
-    if (!ctl_scene_has(args, CTL_SCENE_SIZE) &&
-        (args->given & CTL_SCENE_CREATE_BITS) != 0) {
-        return ctl_usage("scene integrate", "the options of a scene go with --size");
-    }
-    if (ctl_scene_has(args, CTL_SCENE_NO_CARVE) &&
-        (ctl_scene_has(args, CTL_SCENE_MAX_RANGE) ||
-         ctl_scene_has(args, CTL_SCENE_ERASE) ||
-         ctl_scene_has(args, CTL_SCENE_DISCRETIZE))) {
-        return ctl_usage("scene integrate",
-                         "--max-range, --erase and --discretize are of carving");
-    }
-    return check_network(args);
-}
-
 /* With --size a missing scene is created. */
 static int make_scene(struct voxeld_client *client, const struct ctl_scene_args *args,
                       bool *is_new)
 {
-    struct voxeld_scene_create_request create =
-        ctl_scene_create_request(args, args->scene);
+    struct voxeld_scene_create_request create = {0};
     struct voxeld_scenes *made = NULL;
     struct voxeld_error error;
 
@@ -183,6 +173,8 @@ static int make_scene(struct voxeld_client *client, const struct ctl_scene_args 
     if (!ctl_scene_has(args, CTL_SCENE_SIZE)) {
         return CTL_OK;
     }
+    ctl_scene_create_request(args, &create);
+    create.scene = args->scene;
     if (voxeld_scene_create(client, &create, &made, &error) != VOXELD_OK) {
         return ctl_failed(args->scene, &error);
     }
@@ -205,40 +197,13 @@ static int integrate_all(struct voxeld_client *client, const struct ctl_globals 
                          const struct ctl_scene_args *args,
                          const struct ctl_scene_labels *labels)
 {
-    size_t n_labels = 0;
-    const struct voxeld_scene_label *label_list = ctl_scene_labels_get(labels, &n_labels);
-    struct integrate integrate = {
-        .client = client,
-        .request =
-            {
-                .scene = args->scene,
-                .carve = !ctl_scene_has(args, CTL_SCENE_NO_CARVE),
-                .max_range_m = args->max_range_m,
-                .erase = ctl_scene_has(args, CTL_SCENE_ERASE),
-                .discretize = ctl_scene_has(args, CTL_SCENE_DISCRETIZE),
-                .rule = args->rule,
-                .material = args->material,
-                .field = args->field,
-                .low = args->range[0],
-                .high = args->range[1],
-                .network = args->network,
-                .labels = label_list,
-                .n_labels = n_labels,
-                .output = args->output,
-                .expect_digest = args->digest,
-                .estimate = ctl_scene_has(args, CTL_SCENE_ESTIMATE),
-                .odometry = args->odometry,
-                .filter = {.ground = ctl_scene_has(args, CTL_SCENE_GROUND),
-                           .min_hits = args->min_hits,
-                           .no_speckles = ctl_scene_has(args, CTL_SCENE_NO_SPECKLES)},
-            },
-    };
+    struct integrate integrate = {.client = client};
+    struct voxeld_scene_integrate_request *request = &integrate.request;
     struct ctl_drive drive = {
         .paths = args->words,
         .n = args->n_words,
         .format = args->format,
-        .retry_s =
-            ctl_scene_has(args, CTL_SCENE_RETRY) ? args->retry_s : CTL_DRIVE_RETRY_S,
+        .retry_s = ctl_scene_has(args, CTL_SCENE_RETRY) ? args->retry : CTL_DRIVE_RETRY_S,
         .send = integrate_cloud,
         .user = &integrate,
     };
@@ -246,6 +211,16 @@ static int integrate_all(struct voxeld_client *client, const struct ctl_globals 
     bool is_new;
     int result;
 
+    ctl_scene_integrate_request(args, request);
+    request->scene = args->scene;
+    request->carve = !ctl_scene_has(args, CTL_SCENE_NO_CARVE);
+    request->max_range_m = args->max_range;
+    request->erase = ctl_scene_has(args, CTL_SCENE_ERASE);
+    request->discretize = ctl_scene_has(args, CTL_SCENE_DISCRETIZE);
+    request->low = args->range[0];
+    request->high = args->range[1];
+    request->labels = ctl_scene_labels_get(labels, &request->n_labels);
+    request->estimate = ctl_scene_has(args, CTL_SCENE_ESTIMATE);
     if (args->poses != NULL &&
         ctl_read_poses(args->poses, args->n_words, &poses) != CTL_OK) {
         return CTL_FAILED;
@@ -268,8 +243,8 @@ static int integrate_all(struct voxeld_client *client, const struct ctl_globals 
     return result;
 }
 
-static int integrate(struct voxeld_client *client, const struct ctl_globals *globals,
-                     struct ctl_scene_args *args)
+int ctl_scene_integrate(struct voxeld_client *client, const struct ctl_globals *globals,
+                        const struct ctl_scene_args *args)
 {
     struct ctl_scene_labels *labels = NULL;
     int result =
@@ -281,95 +256,3 @@ static int integrate(struct voxeld_client *client, const struct ctl_globals *glo
     ctl_scene_labels_free(labels);
     return result;
 }
-
-const struct ctl_scene_sub ctl_scene_integrate = {
-    .command =
-        {.name = "scene integrate",
-         .help =
-             "voxelctl scene integrate - adds point clouds to a scene\n"
-             "\n"
-             "usage: voxelctl scene integrate FILE ... --scene NAME [OPTIONS]\n"
-             "\n"
-             "Points become occupied voxels; those between the sensor and each point "
-             "become\n"
-             "free, or empty where the scene does not track free space. Each file is "
-             "one\n"
-             "change and counts exactly once, also where its request had to be "
-             "repeated.\n"
-             "\n"
-             "  --scene NAME       the scene\n"
-             "  --size METRES      make it where it is missing, with voxels of this "
-             "edge\n"
-             "                     and the other options of voxelctl scene create\n"
-             "  --poses FILE       the sensor's pose in the map, a line a file: KITTI's "
-             "12\n"
-             "                     numbers, TUM's 8, or the 16 of a 4 x 4 matrix;\n"
-             "                     default: the files are in the map's frame\n"
-             "  --estimate         find the poses by odometry, from --poses where they "
-             "are\n"
-             "                     given; files that are lost are counted, and not "
-             "added\n"
-             "  --odometry NAME    by that odometry; default: one beside the scene\n"
-             "  --no-carve         add points only\n"
-             "  --max-range M      rays end here, and farther points hit nothing\n"
-             "  --erase            erase what rays go through instead of marking it "
-             "free;\n"
-             "                     not where the scene fuses by log-odds\n"
-             "  --discretize       one ray a hit voxel instead of one a point\n"
-             "  --ground           points of the ground hit nothing: of the plane that "
-             "most\n"
-             "                     points are near\n"
-             "  --min-hits N       nor do those of voxels that fewer points of a file "
-             "hit\n"
-             "  --no-speckles      nor those of voxels that stand alone\n"
-             "  --material M       material of the points; default 0\n"
-             "  --rule NAME        constant (default): all take --material; label: the\n"
-             "                     field's number; colour: the palette's nearest; ramp: "
-             "the\n"
-             "                     palette as the field goes over --range; height: as z "
-             "does\n"
-             "  --field NAME       of label (default label) and ramp (default "
-             "intensity)\n"
-             "  --range LOW,HIGH   of ramp and height\n"
-             "  --network NAME     a loaded network with labels by point: each file "
-             "goes\n"
-             "                     through it, and its labels say what materials points "
-             "take\n"
-             "  --labels L=M,...   material of each label, numbers or names; -1: none, "
-             "as "
-             "for\n"
-             "                     labels that are not here; or a file of such, a line "
-             "each.\n"
-             "                     Default: label i takes material i. Points of none "
-             "hit\n"
-             "                     nothing, but their rays count\n"
-             "  --output NAME      of the network, where several have labels by point\n"
-             "  --expect-digest D  only with the network whose digest begins so\n"
-             "  --format NAME      of the files, as of voxelctl voxelize\n"
-             "  --retry SECONDS    repeat a request that got no answer for so long; "
-             "default "
-             "10\n"
-             "\n"
-             "example\n"
-             "  voxelctl scene integrate velodyne/*.bin --format kitti --poses poses.txt "
-             "\\\n"
-             "      --scene drive --size 0.1 --track-free --max-range 50\n"
-             "  voxelctl scene integrate scan.pcd --scene drive --network minkunet42 \\\n"
-             "      --labels road=1,building=2,vegetation=3\n"},
-    .options = CTL_SCENE_BIT(CTL_SCENE_NAME) | CTL_SCENE_BIT(CTL_SCENE_SIZE) |
-               CTL_SCENE_CREATE_BITS | CTL_SCENE_BIT(CTL_SCENE_POSES) |
-               CTL_SCENE_BIT(CTL_SCENE_FORMAT) | CTL_SCENE_BIT(CTL_SCENE_NO_CARVE) |
-               CTL_SCENE_BIT(CTL_SCENE_MAX_RANGE) | CTL_SCENE_BIT(CTL_SCENE_ERASE) |
-               CTL_SCENE_BIT(CTL_SCENE_RULE) | CTL_SCENE_BIT(CTL_SCENE_MATERIAL) |
-               CTL_SCENE_BIT(CTL_SCENE_FIELD) | CTL_SCENE_BIT(CTL_SCENE_RANGE) |
-               CTL_SCENE_BIT(CTL_SCENE_NETWORK) | CTL_SCENE_BIT(CTL_SCENE_LABELS) |
-               CTL_SCENE_BIT(CTL_SCENE_OUTPUT) | CTL_SCENE_BIT(CTL_SCENE_DIGEST) |
-               CTL_SCENE_BIT(CTL_SCENE_RETRY) | CTL_SCENE_BIT(CTL_SCENE_DISCRETIZE) |
-               CTL_SCENE_BIT(CTL_SCENE_GROUND) | CTL_SCENE_BIT(CTL_SCENE_MIN_HITS) |
-               CTL_SCENE_BIT(CTL_SCENE_NO_SPECKLES) | CTL_SCENE_BIT(CTL_SCENE_ESTIMATE) |
-               CTL_SCENE_BIT(CTL_SCENE_ODOMETRY),
-    .n_min = 1,
-    .n_max = SIZE_MAX,
-    .check = check,
-    .run = integrate,
-};

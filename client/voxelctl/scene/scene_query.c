@@ -234,7 +234,7 @@ static enum what what_of(const struct ctl_scene_args *args)
     return (enum what)what;
 }
 
-static int check(const struct ctl_scene_args *args)
+int ctl_scene_check_query(const struct ctl_scene_args *args)
 {
     enum what what = what_of(args);
 
@@ -263,18 +263,18 @@ static enum voxeld_status ask(struct voxeld_client *client,
         return voxeld_scene_values(client, NULL, scene, &in[0].array, out, error);
     case WHAT_RAY:
         return voxeld_scene_cast_rays(client, NULL, scene, &in[0].array, &in[1].array,
-                                      args->max_range_m, out, error);
+                                      args->max_range, out, error);
     case WHAT_NEAREST:
-        return voxeld_scene_nearest(client, NULL, scene, &in[0].array, args->radius_m,
-                                    out, error);
+        return voxeld_scene_nearest(client, NULL, scene, &in[0].array, args->radius, out,
+                                    error);
     default:
         return voxeld_scene_overlap(client, NULL, scene, &in[0].array,
                                     ctl_scene_has(args, CTL_SCENE_COUNTS), out, error);
     }
 }
 
-static int query(struct voxeld_client *client, const struct ctl_globals *globals,
-                 struct ctl_scene_args *args)
+int ctl_scene_query(struct voxeld_client *client, const struct ctl_globals *globals,
+                    const struct ctl_scene_args *args)
 {
     struct input in[2] = {{.numbers = {0}}, {.numbers = {0}}};
     bool in_voxels = ctl_scene_has(args, CTL_SCENE_IN_VOXELS);
@@ -307,39 +307,3 @@ static int query(struct voxeld_client *client, const struct ctl_globals *globals
     ctl_array_clear(&in[1].file);
     return result;
 }
-
-const struct ctl_scene_sub ctl_scene_query = {
-    .command =
-        {.name = "scene query",
-         .help =
-             "voxelctl scene query - looks at a scene\n"
-             "\n"
-             "usage: voxelctl scene query NAME[@V] values POINTS [OPTIONS]\n"
-             "       voxelctl scene query NAME ray ORIGINS DIRECTIONS [OPTIONS]\n"
-             "       voxelctl scene query NAME nearest POINTS --radius M [OPTIONS]\n"
-             "       voxelctl scene query NAME overlap SHAPES [OPTIONS]\n"
-             "\n"
-             "A list is one row, X,Y,Z; or FILE.npy; or text with the numbers of a row "
-             "on\n"
-             "each line, - on standard input. Metres. SHAPES are boxes, X,Y,Z,X,Y,Z, or\n"
-             "balls, X,Y,Z,R. One origin goes for all directions.\n"
-             "\n"
-             "  --in-voxels        points of values are voxels; .npy of integers always "
-             "are\n"
-             "  --max-range M      how far rays go; default: through the scene\n"
-             "  --radius M         how far nearest looks\n"
-             "  --counts           of overlap: count the voxels too\n"
-             "  --out FILE         .npz: the arrays of the answer; .npy: states or\n"
-             "                     distances (-1 = nothing)\n"
-             "\n"
-             "examples\n"
-             "  voxelctl scene query yard ray 0,0,1.5 1,0,0\n"
-             "  voxelctl scene query yard overlap --counts -1,-1,0,1,1,2\n"},
-    .options = CTL_SCENE_BIT(CTL_SCENE_IN_VOXELS) | CTL_SCENE_BIT(CTL_SCENE_MAX_RANGE) |
-               CTL_SCENE_BIT(CTL_SCENE_RADIUS) | CTL_SCENE_BIT(CTL_SCENE_COUNTS) |
-               CTL_SCENE_BIT(CTL_SCENE_OUT),
-    .n_min = 3,
-    .n_max = 4,
-    .check = check,
-    .run = query,
-};

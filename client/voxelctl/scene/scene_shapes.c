@@ -1,88 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Parses operations of an edit from the command line: an option that is a shape begins
- * one, and the options after it say what to do with the shape. */
+/* Makes operations of an edit from the command line: an option that is a shape begins one, and the
+ * options after it say what to do with the shape. */
+#include <stddef.h>
 #include <string.h>
 
 #include "client/voxelctl/scene/scene_commands.h"
 
-static bool add_box(struct ctl_scene_args *args, const double *numbers)
-{
-    struct voxeld_scene_operation *op =
-        voxeld_scene_add(&args->operations, VOXELD_SHAPE_BOX);
+enum {
+    MOST_NUMBERS = 9
+};
 
-    if (op != NULL) {
-        memcpy(op->in.box.low, numbers, sizeof op->in.box.low);
-        memcpy(op->in.box.high, numbers + 3, sizeof op->in.box.high);
-    }
-    return op != NULL;
-}
+/* Shapes that are numbers: they are the first doubles of their structs. */
+static const struct {
+    enum ctl_scene_option option;
+    enum voxeld_scene_shape shape;
+    size_t n;
+} plain[] = {{CTL_SCENE_EDIT_BOX, VOXELD_SHAPE_BOX, 6},
+             {CTL_SCENE_EDIT_BALL, VOXELD_SHAPE_BALL, 4},
+             {CTL_SCENE_EDIT_CAPSULE, VOXELD_SHAPE_CAPSULE, 7},
+             {CTL_SCENE_EDIT_HALF_SPACE, VOXELD_SHAPE_HALF_SPACE, 4}};
 
-static bool add_ball(struct ctl_scene_args *args, const double *numbers)
-{
-    struct voxeld_scene_operation *op =
-        voxeld_scene_add(&args->operations, VOXELD_SHAPE_BALL);
+_Static_assert(offsetof(struct voxeld_scene_box, high) == 3 * sizeof(double) &&
+                   offsetof(struct voxeld_scene_ball, radius) == 3 * sizeof(double) &&
+                   offsetof(struct voxeld_scene_capsule, radius) == 6 * sizeof(double) &&
+                   offsetof(struct voxeld_scene_half_space, offset) == 3 * sizeof(double),
+               "without gaps");
 
-    if (op != NULL) {
-        memcpy(op->in.ball.centre, numbers, sizeof op->in.ball.centre);
-        op->in.ball.radius = numbers[3];
-    }
-    return op != NULL;
-}
-
-static bool add_capsule(struct ctl_scene_args *args, const double *numbers)
-{
-    struct voxeld_scene_operation *op =
-        voxeld_scene_add(&args->operations, VOXELD_SHAPE_CAPSULE);
-
-    if (op != NULL) {
-        memcpy(op->in.capsule.a, numbers, sizeof op->in.capsule.a);
-        memcpy(op->in.capsule.b, numbers + 3, sizeof op->in.capsule.b);
-        op->in.capsule.radius = numbers[6];
-    }
-    return op != NULL;
-}
-
-static bool add_half_space(struct ctl_scene_args *args, const double *numbers)
-{
-    struct voxeld_scene_operation *op =
-        voxeld_scene_add(&args->operations, VOXELD_SHAPE_HALF_SPACE);
-
-    if (op != NULL) {
-        memcpy(op->in.half_space.normal, numbers, sizeof op->in.half_space.normal);
-        op->in.half_space.offset = numbers[3];
-    }
-    return op != NULL;
-}
+/* Actions, and what their number is. */
+static const struct {
+    enum ctl_scene_option option;
+    enum voxeld_scene_action action;
+    enum {
+        NO_NUMBER,
+        MATERIAL,
+        THRESHOLD
+    } number;
+} actions[] = {{CTL_SCENE_EDIT_FILL, VOXELD_SCENE_FILL, MATERIAL},
+               {CTL_SCENE_EDIT_PAINT, VOXELD_SCENE_PAINT, MATERIAL},
+               {CTL_SCENE_EDIT_ERASE, VOXELD_SCENE_ERASE, NO_NUMBER},
+               {CTL_SCENE_EDIT_FREE, VOXELD_SCENE_SET_FREE, NO_NUMBER},
+               {CTL_SCENE_EDIT_LEAVE, VOXELD_SCENE_KEEP, NO_NUMBER},
+               {CTL_SCENE_EDIT_ERODE, VOXELD_SCENE_ERODE, THRESHOLD},
+               {CTL_SCENE_EDIT_DILATE, VOXELD_SCENE_DILATE, THRESHOLD}};
 
 /* Takes a file that holds a part of the last operation. */
-static bool add_file(struct ctl_scene_args *args, enum ctl_scene_part part,
+static bool add_file(struct ctl_scene_edits *edits, enum ctl_scene_part part,
                      const char *path)
 {
-    if (args->n_files == CTL_SCENE_MAX_FILES) {
+    if (edits->n_files == CTL_SCENE_MAX_FILES) {
         return false;
     }
-    args->files[args->n_files++] =
-        (struct ctl_scene_file){args->operations.n - 1, part, path};
+    edits->files[edits->n_files++] =
+        (struct ctl_scene_file){edits->operations.n - 1, part, path};
     return true;
 }
 
-static bool add_points(struct ctl_scene_args *args, const char *path)
+/* Begins an operation of numbers, or of a file. Until --grid says otherwise, cells of heights have
+ * edge 1 and begin at (0, 0), and columns begin at 0. *is_shape is false for other options. */
+static bool take_shape(struct ctl_scene_edits *edits, const struct ctl_step *step,
+                       bool *is_shape)
 {
-    return voxeld_scene_add(&args->operations, VOXELD_SHAPE_POINTS) != NULL &&
-           add_file(args, CTL_SCENE_PART_POINTS, path);
-}
+    struct voxeld_scene_operation *op;
+    double numbers[MOST_NUMBERS];
 
-/* Until --grid says otherwise, cells have edge 1 and begin at (0, 0), and columns
- * begin at 0. */
-static bool add_heights(struct ctl_scene_args *args, const char *path)
-{
-    struct voxeld_scene_operation *op =
-        voxeld_scene_add(&args->operations, VOXELD_SHAPE_HEIGHTFIELD);
-
-    if (op != NULL) {
-        op->in.heightfield.cell = 1;
+    for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++) {
+        if ((int)plain[i].option == step->option) {
+            op = voxeld_scene_add(&edits->operations, plain[i].shape);
+            if (op == NULL ||
+                ctl_parse_doubles(step->value, numbers, plain[i].n) != plain[i].n) {
+                return false;
+            }
+            memcpy(&op->in, numbers, plain[i].n * sizeof numbers[0]);
+            return true;
+        }
     }
-    return op != NULL && add_file(args, CTL_SCENE_PART_HEIGHTS, path);
+    if (step->option == CTL_SCENE_EDIT_POINTS) {
+        return voxeld_scene_add(&edits->operations, VOXELD_SHAPE_POINTS) != NULL &&
+               add_file(edits, CTL_SCENE_PART_POINTS, step->value);
+    }
+    if (step->option == CTL_SCENE_EDIT_HEIGHTFIELD) {
+        op = voxeld_scene_add(&edits->operations, VOXELD_SHAPE_HEIGHTFIELD);
+        if (op != NULL) {
+            op->in.heightfield.cell = 1;
+        }
+        return op != NULL && add_file(edits, CTL_SCENE_PART_HEIGHTS, step->value);
+    }
+    *is_shape = false;
+    return false;
 }
 
 static bool set_grid(struct voxeld_scene_operation *op, const char *value)
@@ -115,13 +119,6 @@ static bool set_noise(struct voxeld_scene_operation *op, const char *value)
     return right;
 }
 
-static bool set_material(struct voxeld_scene_operation *op,
-                         enum voxeld_scene_action action, const char *value)
-{
-    op->action = action;
-    return ctl_parse_u32(value, 0, UINT16_MAX, &op->material);
-}
-
 static bool set_replace(struct voxeld_scene_operation *op, const char *value)
 {
     double numbers[2];
@@ -138,26 +135,15 @@ static bool set_replace(struct voxeld_scene_operation *op, const char *value)
     return right;
 }
 
-static bool set_copy(struct voxeld_scene_operation *op, enum ctl_scene_option id,
-                     const char *value)
+static bool set_turn(struct voxeld_scene_operation *op, const char *value)
 {
-    double numbers[9];
+    double numbers[MOST_NUMBERS];
 
-    if (id == CTL_SCENE_COPY_FROM) {
-        op->action = VOXELD_SCENE_COPY;
-        return ctl_parse_doubles(value, op->copy.from, 3) == 3;
-    }
-    if (op->action != VOXELD_SCENE_COPY) {
+    if (op->action != VOXELD_SCENE_COPY ||
+        ctl_parse_doubles(value, numbers, MOST_NUMBERS) != MOST_NUMBERS) {
         return false;
     }
-    if (id == CTL_SCENE_COPY_EMPTY) {
-        op->copy.copy_empty = true;
-        return true;
-    }
-    if (ctl_parse_doubles(value, numbers, 9) != 9) {
-        return false;
-    }
-    for (size_t i = 0; i < 9; i++) {
+    for (size_t i = 0; i < MOST_NUMBERS; i++) {
         op->copy.matrix[i] = numbers[i] > 0 ? 1 : numbers[i] < 0 ? -1 : 0;
         if ((double)op->copy.matrix[i] != numbers[i]) {
             return false;
@@ -166,71 +152,67 @@ static bool set_copy(struct voxeld_scene_operation *op, enum ctl_scene_option id
     return true;
 }
 
-/* Takes what to do with the last shape. */
-static bool set_action(struct voxeld_scene_operation *op, enum ctl_scene_option id,
-                       const char *value)
+/* Takes what to do with a shape. */
+static bool set_action(struct voxeld_scene_operation *op, const struct ctl_step *step)
 {
-    switch (id) {
-    case CTL_SCENE_NOISE:
-        return set_noise(op, value);
-    case CTL_SCENE_GRID:
-        return set_grid(op, value);
-    case CTL_SCENE_FILL:
-        return set_material(op, VOXELD_SCENE_FILL, value);
-    case CTL_SCENE_PAINT:
-        return set_material(op, VOXELD_SCENE_PAINT, value);
-    case CTL_SCENE_ERASE:
-        op->action = VOXELD_SCENE_ERASE;
-        return true;
-    case CTL_SCENE_FREE:
-        op->action = VOXELD_SCENE_SET_FREE;
-        return true;
-    case CTL_SCENE_LEAVE:
-        op->action = VOXELD_SCENE_KEEP;
-        return true;
-    case CTL_SCENE_PIN:
+    for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++) {
+        if ((int)actions[i].option == step->option) {
+            op->action = actions[i].action;
+            return actions[i].number == NO_NUMBER ||
+                   (actions[i].number == MATERIAL
+                        ? ctl_parse_u32(step->value, 0, UINT16_MAX, &op->material)
+                        : ctl_parse_u32(step->value, 1, 6, &op->threshold));
+        }
+    }
+    switch ((enum ctl_scene_option)step->option) {
+    case CTL_SCENE_EDIT_NOISE:
+        return set_noise(op, step->value);
+    case CTL_SCENE_EDIT_GRID:
+        return set_grid(op, step->value);
+    case CTL_SCENE_EDIT_REPLACE:
+        return set_replace(op, step->value);
+    case CTL_SCENE_EDIT_PIN:
         op->pin = VOXELD_SCENE_PINNED;
         return true;
-    case CTL_SCENE_UNPIN:
+    case CTL_SCENE_EDIT_UNPIN:
         op->pin = VOXELD_SCENE_UNPINNED;
         return true;
-    case CTL_SCENE_SWAP:
-        return set_replace(op, value);
-    case CTL_SCENE_ERODE:
-        op->action = VOXELD_SCENE_ERODE;
-        return ctl_parse_u32(value, 1, 6, &op->threshold);
-    case CTL_SCENE_DILATE:
-        op->action = VOXELD_SCENE_DILATE;
-        return ctl_parse_u32(value, 1, 6, &op->threshold);
+    case CTL_SCENE_EDIT_COPY_FROM:
+        op->action = VOXELD_SCENE_COPY;
+        return ctl_parse_doubles(step->value, op->copy.from, 3) == 3;
+    case CTL_SCENE_EDIT_COPY_EMPTY:
+        op->copy.copy_empty = true;
+        return op->action == VOXELD_SCENE_COPY;
     default:
-        return set_copy(op, id, value);
+        return set_turn(op, step->value);
     }
 }
 
-bool ctl_scene_take_shape(struct ctl_scene_args *args, enum ctl_scene_option id,
-                          const char *value)
+static bool take_step(struct ctl_scene_edits *edits, const struct ctl_step *step)
 {
-    const struct voxeld_scene_operations *list = &args->operations;
-    double numbers[7];
+    bool is_shape = true;
+    bool is_right = take_shape(edits, step, &is_shape);
+    struct voxeld_scene_operation *last;
 
-    switch (id) {
-    case CTL_SCENE_BOX:
-        return ctl_parse_doubles(value, numbers, 6) == 6 && add_box(args, numbers);
-    case CTL_SCENE_BALL:
-        return ctl_parse_doubles(value, numbers, 4) == 4 && add_ball(args, numbers);
-    case CTL_SCENE_CAPSULE:
-        return ctl_parse_doubles(value, numbers, 7) == 7 && add_capsule(args, numbers);
-    case CTL_SCENE_HALF_SPACE:
-        return ctl_parse_doubles(value, numbers, 4) == 4 && add_half_space(args, numbers);
-    case CTL_SCENE_POINTS:
-        return add_points(args, value);
-    case CTL_SCENE_HEIGHTS:
-        return add_heights(args, value);
-    case CTL_SCENE_POINT_MATERIALS:
-        return list->n > 0 &&
-               list->operations[list->n - 1].shape == VOXELD_SHAPE_POINTS &&
-               add_file(args, CTL_SCENE_PART_MATERIALS, value);
-    default:
-        return list->n > 0 && set_action(&list->operations[list->n - 1], id, value);
+    if (is_shape || edits->operations.n == 0) {
+        return is_right;
     }
+    last = &edits->operations.operations[edits->operations.n - 1];
+    return step->option == CTL_SCENE_EDIT_POINT_MATERIALS
+               ? last->shape == VOXELD_SHAPE_POINTS &&
+                     add_file(edits, CTL_SCENE_PART_MATERIALS, step->value)
+               : set_action(last, step);
+}
+
+int ctl_scene_take_shapes(const struct ctl_scene_args *args,
+                          struct ctl_scene_edits *edits)
+{
+    for (size_t i = 0; i < args->steps.n; i++) {
+        const struct ctl_step *step = &args->steps.steps[i];
+
+        if (!take_step(edits, step)) {
+            return ctl_scene_refuse(&ctl_scene_edit_manual, step->option, step->value);
+        }
+    }
+    return CTL_OK;
 }

@@ -9,6 +9,7 @@
 #include "client/voxelctl/scene/scene_commands.h"
 
 enum {
+    ID_BYTES = 64,
     PREFIX_BYTES = 13, /* "ctl-01234567-" */
     MAX_LOG = 10000
 };
@@ -24,7 +25,9 @@ static uint32_t mix(uint32_t hash, const void *bytes, size_t n)
     return hash;
 }
 
-void ctl_scene_client_id(char id[CTL_SCENE_ID_BYTES])
+/* The client_id of this process: it begins with its user's part and differs from every other one, so
+ * that the changes that a user made by voxelctl on this machine are apart from all others. */
+static void make_client_id(char id[ID_BYTES])
 {
     char host[256] = "";
     uid_t user = getuid();
@@ -40,7 +43,19 @@ void ctl_scene_client_id(char id[CTL_SCENE_ID_BYTES])
         other =
             (uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec << 20 ^ (uint64_t)getpid();
     }
-    (void)snprintf(id, CTL_SCENE_ID_BYTES, "ctl-%08" PRIx32 "-%016" PRIx64, hash, other);
+    (void)snprintf(id, ID_BYTES, "ctl-%08" PRIx32 "-%016" PRIx64, hash, other);
+}
+
+struct voxeld_client *ctl_scene_connect(struct ctl_globals *globals)
+{
+    char id[ID_BYTES];
+    struct voxeld_client *client;
+
+    make_client_id(id);
+    globals->options.client_id = id;
+    client = ctl_connect(globals);
+    globals->options.client_id = NULL; /* it was copied */
+    return client;
 }
 
 /* Finds the newest change, or undo, that this user made by voxelctl and that is not
@@ -48,9 +63,9 @@ void ctl_scene_client_id(char id[CTL_SCENE_ID_BYTES])
  * voxelctl is another client. */
 static uint64_t find_own(const struct voxeld_scene_log *log, bool redo)
 {
-    char id[CTL_SCENE_ID_BYTES];
+    char id[ID_BYTES];
 
-    ctl_scene_client_id(id);
+    make_client_id(id);
     for (size_t i = 0; i < log->n_versions; i++) {
         const struct voxeld_scene_version *version = &log->versions[i];
         bool is_change = version->kind == VOXELD_VERSION_EDITED ||
@@ -74,7 +89,7 @@ static int choose(struct voxeld_client *client, const struct ctl_scene_args *arg
     struct voxeld_scene_log *log;
     struct voxeld_error error;
 
-    *of_version = args->of_version;
+    *of_version = args->of;
     if (*of_version > 0) {
         return CTL_OK;
     }
@@ -94,22 +109,13 @@ static int choose(struct voxeld_client *client, const struct ctl_scene_args *arg
     return CTL_OK;
 }
 
-static int print_undone(const struct ctl_globals *globals, const char *scene, bool redo,
-                        const struct voxeld_scene_undone *done)
+static void print_undone(const char *scene, bool redo,
+                         const struct voxeld_scene_undone *done)
 {
-    if (globals->json) {
-        (void)fputc('{', stdout);
-        ctl_scene_print_change(&done->change);
-        ctl_json_member_count(stdout, false, "of_version", done->of_version);
-        ctl_json_member_number(stdout, false, "engine_ms", done->engine_ms);
-        (void)fputs("}\n", stdout);
-    } else {
-        (void)printf("%s: %s %" PRIu64 " by ", scene, redo ? "redid" : "undid",
-                     done->of_version);
-        ctl_scene_print_counts(&done->change);
-        (void)printf("; %.2f ms in the engine\n", done->engine_ms);
-    }
-    return ctl_flush();
+    (void)printf("%s: %s %" PRIu64 " by ", scene, redo ? "redid" : "undid",
+                 done->of_version);
+    ctl_scene_print_counts(&done->change);
+    (void)printf("; %.2f ms in the engine\n", done->engine_ms);
 }
 
 static int take_back(struct voxeld_client *client, const struct ctl_globals *globals,
@@ -126,69 +132,25 @@ static int take_back(struct voxeld_client *client, const struct ctl_globals *glo
     }
     status = redo ? voxeld_scene_redo(client, &request, &done, &error)
                   : voxeld_scene_undo(client, &request, &done, &error);
-    return status == VOXELD_OK ? print_undone(globals, request.scene, redo, &done)
-                               : ctl_failed(request.scene, &error);
+    if (status != VOXELD_OK) {
+        return ctl_failed(request.scene, &error);
+    }
+    if (globals->json) {
+        ctl_scene_undo_json(&done);
+    } else {
+        print_undone(request.scene, redo, &done);
+    }
+    return ctl_flush();
 }
 
-static int undo(struct voxeld_client *client, const struct ctl_globals *globals,
-                struct ctl_scene_args *args)
+int ctl_scene_undo(struct voxeld_client *client, const struct ctl_globals *globals,
+                   const struct ctl_scene_args *args)
 {
     return take_back(client, globals, args, false);
 }
 
-const struct ctl_scene_sub ctl_scene_undo = {
-    .command =
-        {.name = "scene undo",
-         .help =
-             "voxelctl scene undo - takes a change back\n"
-             "\n"
-             "usage: voxelctl scene undo NAME [--of N] [OPTIONS]\n"
-             "\n"
-             "The voxels that version N changed, and that are as it left them, become "
-             "what\n"
-             "they were before it; what came after it stays. This is a change as well: "
-             "a new\n"
-             "version, which redo takes back. N and the version before it must be "
-             "kept.\n"
-             "\n"
-             "  --of N             default: the newest change that you made by voxelctl "
-             "on\n"
-             "                     this machine and that is not undone\n"
-             "  --if-version N     only where the scene is at this version\n"
-             "\n"
-             "examples\n"
-             "  voxelctl scene undo yard\n"
-             "  voxelctl scene undo yard --of 17\n"},
-    .options = CTL_SCENE_BIT(CTL_SCENE_OF) | CTL_SCENE_BIT(CTL_SCENE_IF_VERSION),
-    .n_min = 1,
-    .n_max = 1,
-    .run = undo,
-};
-
-static int redo(struct voxeld_client *client, const struct ctl_globals *globals,
-                struct ctl_scene_args *args)
+int ctl_scene_redo(struct voxeld_client *client, const struct ctl_globals *globals,
+                   const struct ctl_scene_args *args)
 {
     return take_back(client, globals, args, true);
 }
-
-const struct ctl_scene_sub ctl_scene_redo = {
-    .command = {.name = "scene redo",
-                .help =
-                    "voxelctl scene redo - takes an undo back\n"
-                    "\n"
-                    "usage: voxelctl scene redo NAME [--of N] [OPTIONS]\n"
-                    "\n"
-                    "  --of N             the version that the undo made; default: the "
-                    "newest undo\n"
-                    "                     that you made by voxelctl on this machine and "
-                    "that is\n"
-                    "                     not undone\n"
-                    "  --if-version N     only where the scene is at this version\n"
-                    "\n"
-                    "example\n"
-                    "  voxelctl scene redo yard\n"},
-    .options = CTL_SCENE_BIT(CTL_SCENE_OF) | CTL_SCENE_BIT(CTL_SCENE_IF_VERSION),
-    .n_min = 1,
-    .n_max = 1,
-    .run = redo,
-};

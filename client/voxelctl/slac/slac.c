@@ -104,6 +104,16 @@ enum {
     N_SUBS = sizeof subs / sizeof subs[0]
 };
 
+static int no_subcommand(const char *word)
+{
+    const char *names[N_SUBS];
+
+    for (size_t i = 0; i < N_SUBS; i++) {
+        names[i] = strchr(subs[i].manual->command.name, ' ') + 1;
+    }
+    return ctl_no_subcommand("slac", word, names, N_SUBS);
+}
+
 static int run(struct ctl_globals *globals, int argc, char **argv)
 {
     struct ctl_slac_args args = {0};
@@ -124,7 +134,7 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
         }
     }
     if (sub == NULL) {
-        return ctl_usage("slac", "no subcommand \"%s\"", argv[1]);
+        return no_subcommand(argv[1]);
     }
     if (!ctl_slac_parse(globals, sub->manual, argc - 1, argv + 1, &args, &result)) {
         return result;

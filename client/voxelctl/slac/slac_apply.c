@@ -23,8 +23,7 @@ struct shape {
 
 static int fail_file(const char *path, const struct vxd_err *err)
 {
-    (void)fprintf(stderr, "voxelctl: %s: %s\n", path, err->message);
-    return CTL_FAILED;
+    return ctl_error("%s: %s", path, err->message);
 }
 
 static int read_triangles(const char *path, struct vxd_mesh_file *mesh,
@@ -39,8 +38,7 @@ static int read_triangles(const char *path, struct vxd_mesh_file *mesh,
                     (shape->n_triangles + PART_TRIANGLES) * sizeof *shape->triangles);
 
         if (grown == NULL) {
-            (void)fputs("voxelctl: no memory\n", stderr);
-            return CTL_FAILED;
+            return ctl_error("no memory");
         }
         shape->triangles = grown;
         if (vxd_mesh_next(mesh, shape->triangles + shape->n_triangles, PART_TRIANGLES, &n,
@@ -65,8 +63,7 @@ static int read_mesh(const char *path, enum vxd_mesh_format format, struct shape
 
     *is_mesh = false;
     if (file == NULL) {
-        (void)fprintf(stderr, "voxelctl: %s: %s\n", path, strerror(errno));
-        return CTL_FAILED;
+        return ctl_error("%s: %s", path, strerror(errno));
     }
     if (vxd_mesh_open(file, format, MOST_VERTICES, &mesh, &err) != VXD_OK) {
         (void)fclose(file); /* a cloud of points alone, perhaps */
@@ -78,7 +75,7 @@ static int read_mesh(const char *path, enum vxd_mesh_format format, struct shape
         shape->points.points = malloc(3 * (mesh.n_vertices + 1) * sizeof(float));
         shape->points.n = mesh.n_vertices;
         if (shape->points.points == NULL) {
-            (void)fputs("voxelctl: no memory\n", stderr);
+            (void)ctl_error("no memory");
             result = CTL_FAILED;
         }
         for (size_t i = 0; result == CTL_OK && i < 3 * mesh.n_vertices; i++) {
@@ -151,7 +148,7 @@ static int write_file(const char *path, const struct shape *shape,
         is_written = false;
     }
     if (!is_written) {
-        (void)fprintf(stderr, "voxelctl: %s: %s\n", path, strerror(errno));
+        (void)ctl_error("%s: %s", path, strerror(errno));
     }
     return is_written ? CTL_OK : CTL_FAILED;
 }

@@ -81,13 +81,10 @@ static int add_cloud(const char *path, const struct voxeld_cloud *cloud,
         points->normals = grown_normals;
     }
     if (grown == NULL || grown_normals == NULL) {
-        (void)fputs("voxelctl: no memory\n", stderr);
-        return CTL_FAILED;
+        return ctl_error("no memory");
     }
     if (!is_readable(fields[0]) || !is_readable(fields[1]) || !is_readable(fields[2])) {
-        (void)fprintf(stderr, "voxelctl: %s: has no fields x, y and z of numbers\n",
-                      path);
-        return CTL_FAILED;
+        return ctl_error("%s: has no fields x, y and z of numbers", path);
     }
     points->has_normals = has_normals && (points->n == 0 || points->has_normals);
     for (size_t i = 0; i < cloud->n_points; i++) {
@@ -159,7 +156,7 @@ static int write_poses(const char *path, const double *rows, size_t n)
         is_written = false;
     }
     if (!is_written) {
-        (void)fprintf(stderr, "voxelctl: %s: %s\n", path, strerror(errno));
+        (void)ctl_error("%s: %s", path, strerror(errno));
     }
     return is_written ? CTL_OK : CTL_FAILED;
 }
@@ -266,7 +263,7 @@ int ctl_slac_optimize(struct voxeld_client *client, const struct ctl_globals *gl
         rows = pose_rows(poses, n);
         counts = calloc(n, sizeof *counts);
         if (rows == NULL || counts == NULL) {
-            (void)fputs("voxelctl: no memory\n", stderr);
+            (void)ctl_error("no memory");
             result = CTL_FAILED;
         }
     }

@@ -128,8 +128,7 @@ static int refine_folder(struct voxeld_client *client, const struct ctl_globals 
     }
     request.keyframes = keyframes;
     if (result == CTL_OK && request.n_keyframes == 0) {
-        (void)fprintf(stderr, "voxelctl: %s: no image has colours and a pose\n",
-                      args->words[1]);
+        (void)ctl_error("%s: no image has colours and a pose", args->words[1]);
         result = CTL_FAILED;
     }
     if (result == CTL_OK) {
@@ -171,6 +170,16 @@ static const struct sub {
     {&ctl_refine_cancel_manual, cancel},
 };
 
+static int no_subcommand(const char *word)
+{
+    const char *names[sizeof subs / sizeof subs[0]];
+
+    for (size_t i = 0; i < sizeof subs / sizeof subs[0]; i++) {
+        names[i] = strchr(subs[i].manual->command.name, ' ') + 1;
+    }
+    return ctl_no_subcommand("refine", word, names, sizeof subs / sizeof subs[0]);
+}
+
 static int run(struct ctl_globals *globals, int argc, char **argv)
 {
     struct ctl_refine_args args = {0};
@@ -191,7 +200,7 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
         }
     }
     if (sub == NULL) {
-        return ctl_usage("refine", "no subcommand \"%s\"", argv[1]);
+        return no_subcommand(argv[1]);
     }
     if (!ctl_refine_parse(globals, sub->manual, argc - 1, argv + 1, &args, &result)) {
         return result;

@@ -17,6 +17,7 @@ static const struct sub {
     {&ctl_volume_scan_manual, ctl_volume_scan},
     {&ctl_volume_extract_manual, ctl_volume_extract},
     {&ctl_volume_render_manual, ctl_volume_render},
+    {&ctl_volume_view_manual, ctl_volume_view},
     {&ctl_volume_clear_manual, ctl_volume_clear},
     {&ctl_volume_decay_manual, ctl_volume_decay},
     {&ctl_volume_stamp_manual, ctl_volume_stamp},

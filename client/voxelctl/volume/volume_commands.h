@@ -18,6 +18,7 @@ ctl_volume_run_fn ctl_volume_integrate;
 ctl_volume_run_fn ctl_volume_scan;
 ctl_volume_run_fn ctl_volume_extract;
 ctl_volume_run_fn ctl_volume_render;
+ctl_volume_run_fn ctl_volume_view;
 ctl_volume_run_fn ctl_volume_clear;
 ctl_volume_run_fn ctl_volume_decay;
 ctl_volume_run_fn ctl_volume_copy;

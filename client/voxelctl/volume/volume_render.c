@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* voxelctl volume render: a picture of a camera as PNG. */
+/* voxelctl volume render and view: pictures as files. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -166,4 +166,58 @@ int ctl_volume_render(struct voxeld_client *client, const struct ctl_globals *gl
                      request.camera.height);
     }
     return ctl_flush();
+}
+
+static int read_size(const struct ctl_volume_args *args,
+                     struct voxeld_volume_render_request *request)
+{
+    if ((args->width != NULL && !ctl_parse_u32(args->width, 1, 8192, &request->width)) ||
+        (args->height != NULL &&
+         !ctl_parse_u32(args->height, 1, 8192, &request->height))) {
+        return ctl_usage("volume view", "--width and --height are 1 to 8192");
+    }
+    return CTL_OK;
+}
+
+static enum vxd_status write_image(FILE *file, void *context, struct vxd_err *err)
+{
+    const struct voxeld_volume_image *image = context;
+
+    return fwrite(image->image, 1, image->n_image_bytes, file) == image->n_image_bytes
+               ? VXD_OK
+               : vxd_fail(err, VXD_UNAVAILABLE, "out", "%s", strerror(errno));
+}
+
+int ctl_volume_view(struct voxeld_client *client, const struct ctl_globals *globals,
+                    const struct ctl_volume_args *args)
+{
+    const char *path = args->words[1];
+    struct voxeld_volume_render_request request = {0};
+    struct voxeld_volume_image *image;
+    struct voxeld_error error;
+    char text[32];
+    int result;
+
+    request.as_jpeg = ctl_has_ending(path, ".jpg") || ctl_has_ending(path, ".jpeg");
+    if (!request.as_jpeg && !ctl_has_ending(path, ".png")) {
+        return ctl_usage("volume view", "%s: FILE.png or FILE.jpg is right", path);
+    }
+    ctl_volume_view_request(args, &request);
+    result = read_size(args, &request);
+    if (result != CTL_OK) {
+        return result;
+    }
+    if (voxeld_volume_render(client, &request, &image, &error) != VOXELD_OK) {
+        return ctl_failed(request.volume, &error);
+    }
+    result = ctl_write_file(path, write_image, image);
+    if (result == CTL_OK && globals->json) {
+        ctl_volume_view_json(image);
+    } else if (result == CTL_OK) {
+        (void)printf("%s: %s of %u x %u pixels see a surface, from (%g, %g, %g)\n", path,
+                     ctl_thousands(image->n_hits, text), image->width, image->height,
+                     image->eye[0], image->eye[1], image->eye[2]);
+    }
+    voxeld_volume_image_free(image);
+    return result == CTL_OK ? ctl_flush() : result;
 }

@@ -227,8 +227,7 @@ static int show_address(struct voxeld_client *client, const struct ctl_globals *
         (void)fprintf(globals->json ? stderr : stdout, "%s/#/volume/%s\n", info->http,
                       volume);
     } else {
-        (void)fprintf(stderr,
-                      "voxelctl: the server has no address for browsers (listen.http)\n");
+        (void)ctl_error("the server has no address for browsers (listen.http)");
     }
     voxeld_server_info_free(info);
     return ctl_flush();

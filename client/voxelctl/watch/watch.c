@@ -1,44 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /* voxelctl watch: one long poll after the other, and what each replies. */
-#include "client/voxelctl/watch/voxelctl_watch.h"
-
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
-#include "client/c/include/voxeld_watch.h"
+#include "client/voxelctl/generated/watch_args.h"
 
 enum {
-    CTL_WATCH_LEVEL = CTL_OPT_FIRST_OWN,
-    CTL_WATCH_COUNT,
     /* A poll waits so long, and may take somewhat longer. */
     WAIT_MS = 20000,
     CALL_MS = 25000,
     N_DIFFERENCES = 5
 };
 
-struct watch_args {
-    uint32_t level;
-    uint32_t count; /* 0: for ever */
-};
-
-static const struct ctl_own_option known[] = {
-    {"level", "a level, 0 to 21", false},
-    {"count", "a number, 1 or more", false},
-};
-
 static const char *const kinds[] = {"unchanged", "cells",   "resync",
                                     "dropped",   "created", "heads"};
 static const char *const differences[N_DIFFERENCES] = {"added", "removed", "changed",
                                                        "freed", "unfreed"};
-
-static bool take(void *args, int id, const char *value)
-{
-    struct watch_args *out = args;
-
-    return id == CTL_WATCH_LEVEL ? ctl_parse_u32(value, 0, 21, &out->level)
-                                 : ctl_parse_u32(value, 1, UINT32_MAX, &out->count);
-}
 
 /* Cells of a reply with each difference. */
 static void count_differences(const struct voxeld_watched *w, uint64_t out[N_DIFFERENCES])
@@ -121,9 +99,10 @@ static void print(const struct ctl_globals *globals, const char *name,
     }
 }
 
-static int watch(struct voxeld_client *client, const struct ctl_globals *globals,
-                 const char *name, const struct watch_args *args)
+int ctl_run_watch(struct voxeld_client *client, const struct ctl_globals *globals,
+                  const struct ctl_watch_args *args)
 {
+    const char *name = args->n_words > 0 ? args->words[0] : "";
     const struct timespec pause = {.tv_sec = 1};
     struct voxeld_watch_request request = {.scene = name,
                                            .level = args->level,
@@ -157,57 +136,3 @@ static int watch(struct voxeld_client *client, const struct ctl_globals *globals
     }
     return result;
 }
-
-static int run(struct ctl_globals *globals, int argc, char **argv)
-{
-    struct watch_args args = {0};
-    const struct ctl_own_options own = {
-        .known = known,
-        .n_known = sizeof known / sizeof known[0],
-        .taken = 3,
-        .n_min = 0,
-        .n_max = 1,
-        .take = take,
-        .args = &args,
-    };
-    struct voxeld_client *client;
-    int result;
-
-    if (ctl_take_own_options(globals, &ctl_watch, &own, argc, argv, &result)) {
-        return result;
-    }
-    client = ctl_connect(globals);
-    if (client == NULL) {
-        return CTL_FAILED;
-    }
-    result = watch(client, globals, optind < argc ? argv[optind] : "", &args);
-    voxeld_close(client);
-    return result;
-}
-
-const struct ctl_command ctl_watch = {
-    .name = "watch",
-    .summary = "what changes in scenes, as it happens",
-    .help =
-        "voxelctl watch - what changes in scenes, as it happens\n"
-        "\n"
-        "usage: voxelctl watch [NAME] [OPTIONS]\n"
-        "\n"
-        "Prints a line for the scene as it is, and then one for each change; without\n"
-        "NAME, of all scenes, their versions alone. Where the scene was dropped it says\n"
-        "so and waits until the name is given again; RESYNC is where what was before is\n"
-        "not kept any more, so the scene has to be read anew. It ends with Ctrl-C.\n"
-        "\n"
-        "  --level N   cells of 2^N voxels a side; default 0\n"
-        "  --count N   ends after so many replies\n"
-        "\n"
-        "With --json each line is an object, with the cells (voxel indices >> level) "
-        "and\n"
-        "what became of each: sums of 1 added, 2 removed, 4 of another material, 8\n"
-        "freed, 16 free no more. The shared options: voxelctl --help.\n"
-        "\n"
-        "examples\n"
-        "  voxelctl watch\n"
-        "  voxelctl watch yard --level 3 --json\n",
-    .run = run,
-};

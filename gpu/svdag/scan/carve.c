@@ -2,10 +2,18 @@
 /* The public entries of scans and voxel lists: checks and dispatch. */
 #include "gpu/svdag/scan/scan.h"
 
+#include <stdlib.h>
+
 #include "gpu/svdag/scan/carve_cpu.h"
 #include "gpu/svdag/scan/carve_bricks.h"
 
 #define MAX_POINTS ((size_t)1 << 28)
+
+struct vxd_svdag_scanning {
+    struct vxd_svdag_scanning_cpu *cpu; /* NULL: the scan is one step */
+    struct vxd_svdag_format format;
+    struct vxd_svdag_scan scan;
+};
 
 static enum vxd_status check_format(const struct vxd_svdag_format *format, size_t n,
                                     struct vxd_err *err)
@@ -73,6 +81,57 @@ enum vxd_status vxd_svdag_scan_voxels(struct vxd_queue *queue,
            : VXD_ON_CUDA(queue->context)
                ? vxd_svdag_scan_voxels_cuda(queue, format, scan, out, err)
                : vxd_svdag_scan_voxels_cpu(queue, format, scan, out, err);
+}
+
+enum vxd_status vxd_svdag_scan_begin(struct vxd_queue *queue,
+                                     const struct vxd_svdag_format *format,
+                                     const struct vxd_svdag_scan *scan,
+                                     struct vxd_svdag_scanning **out, struct vxd_err *err)
+{
+    struct vxd_svdag_scanning *scanning;
+    enum vxd_status status;
+
+    *out = NULL;
+    VXD_TRY(check_scan(format, scan, err));
+    scanning = calloc(1, sizeof *scanning);
+    if (scanning == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a scan");
+    }
+    *out = scanning;
+    scanning->format = *format;
+    scanning->scan = *scan;
+    if (!VXD_ON_CUDA(queue->context)) {
+        status = vxd_svdag_scan_begin_cpu(queue, format, scan, &scanning->cpu, err);
+    }
+out:
+    return status;
+}
+
+enum vxd_status vxd_svdag_scan_step(struct vxd_queue *queue,
+                                    struct vxd_svdag_scanning *scanning,
+                                    struct vxd_svdag_scan_result *out, bool *is_done,
+                                    struct vxd_err *err)
+{
+    enum vxd_status status;
+
+    *is_done = false;
+    if (!VXD_ON_CUDA(queue->context)) {
+        return vxd_svdag_scan_step_cpu(queue, scanning->cpu, out, is_done, err);
+    }
+    VXD_TRY(
+        vxd_svdag_scan_voxels_cuda(queue, &scanning->format, &scanning->scan, out, err));
+    VXD_TRY(vxd_queue_wait(queue, err));
+    *is_done = true;
+out:
+    return status;
+}
+
+void vxd_svdag_scan_end(struct vxd_svdag_scanning *scanning)
+{
+    if (scanning != NULL) {
+        vxd_svdag_scan_end_cpu(scanning->cpu);
+        free(scanning);
+    }
 }
 
 enum vxd_status vxd_svdag_list_voxels(struct vxd_queue *queue,

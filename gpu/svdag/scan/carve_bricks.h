@@ -11,8 +11,6 @@ extern "C" {
 #endif
 
 enum {
-    VXD_SVDAG_BRICK_BITS = 15,    /* low bits of a voxel's code; a brick is 32^3 voxels */
-    VXD_SVDAG_BRICK_LEAVES = 512, /* words */
     VXD_SVDAG_BRICK_PROBES = 64
 };
 

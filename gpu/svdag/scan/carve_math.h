@@ -29,6 +29,12 @@ enum vxd_svdag_point {
     VXD_SVDAG_POINT_OUTSIDE
 };
 
+/* A brick is 32^3 voxels. */
+enum {
+    VXD_SVDAG_BRICK_BITS = 15,   /* low bits of a voxel's code */
+    VXD_SVDAG_BRICK_LEAVES = 512 /* words, in Morton order */
+};
+
 /* A walk along the ray from an origin to a point, from voxel to voxel across their
  * faces. */
 struct vxd_svdag_walk {

@@ -103,6 +103,35 @@ enum vxd_status vxd_svdag_scan_voxels(struct vxd_queue *queue,
                                       struct vxd_svdag_scan_result *out,
                                       struct vxd_err *err);
 
+/* A scan that is made in steps, between which its maker may do something else, or end. */
+struct vxd_svdag_scanning;
+
+/* Begins a scan in steps; nothing runs yet.
+ *
+ * in      scan      its arrays stay the caller's until the scan ends
+ * errors  those of vxd_svdag_scan_voxels, of which the call knows
+ * owner   the caller ends it (vxd_svdag_scan_end), also after a failure */
+enum vxd_status vxd_svdag_scan_begin(struct vxd_queue *queue,
+                                     const struct vxd_svdag_format *format,
+                                     const struct vxd_svdag_scan *scan,
+                                     struct vxd_svdag_scanning **out,
+                                     struct vxd_err *err);
+
+/* Makes the next step of a scan. On a CPU a step takes some 10 ms, whatever the
+ * scan; on a GPU the first one is all of it.
+ *
+ * out     out       written by the last step, which sets *is_done; the same as that of
+ *                   vxd_svdag_scan_voxels, and its lists are freed likewise
+ * errors  those of vxd_svdag_scan_voxels
+ * sync    waits */
+enum vxd_status vxd_svdag_scan_step(struct vxd_queue *queue,
+                                    struct vxd_svdag_scanning *scanning,
+                                    struct vxd_svdag_scan_result *out, bool *is_done,
+                                    struct vxd_err *err);
+
+/* Ends a scan, whether all its steps were made or not. NULL does nothing. */
+void vxd_svdag_scan_end(struct vxd_svdag_scanning *scanning);
+
 /* Makes such a list from voxel indices.
  *
  * in      voxels  n x 3 int32; those outside the scene are counted and left out

@@ -44,7 +44,8 @@ static enum vxd_status list_family(void *user, const struct vxd_journal_family *
     struct family_copy *next;
     uint8_t *spec;
 
-    if (recovery->visitor->is_ours != NULL && !recovery->visitor->is_ours(family)) {
+    if (recovery->visitor->is_ours != NULL &&
+        !recovery->visitor->is_ours(recovery->visitor->user, family)) {
         return VXD_OK;
     }
     if (recovery->n_families == recovery->capacity) {

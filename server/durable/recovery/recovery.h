@@ -70,7 +70,7 @@ struct vxd_recovery_visitor {
                                   const struct vxd_journal_record *record,
                                   struct vxd_err *err);
     /* Which families are the owner's; the others are passed over. NULL = all. */
-    bool (*is_ours)(const struct vxd_journal_family *family);
+    bool (*is_ours)(void *user, const struct vxd_journal_family *family);
     /* Another owner's recovery follows: what is restored from a backup stays so for it. */
     bool is_not_last;
     /* The rows of the catalogue, after the records. NULL = not wanted. */

@@ -49,11 +49,11 @@ void vxd_map_describe(struct vxd_bytes_out *out, const struct vxd_map_described 
 
     vxd_bytes_put_number(out, OWNER_KIND);
     vxd_bytes_put_number(out, LAYOUT);
-    put_text(out, map->terms.name);
-    put_text(out, map->terms.owner);
-    vxd_bytes_put_number(out, map->terms.max_bytes);
-    vxd_bytes_put_number(out, (uint64_t)map->terms.fsync);
-    vxd_bytes_put_number(out, map->terms.journal_max_bytes);
+    put_text(out, map->base.terms.name);
+    put_text(out, map->base.terms.owner);
+    vxd_bytes_put_number(out, map->base.terms.max_bytes);
+    vxd_bytes_put_number(out, (uint64_t)map->base.terms.fsync);
+    vxd_bytes_put_number(out, map->base.terms.journal_max_bytes);
     vxd_bytes_put_number(out, (uint64_t)spec->engine.key_dtype);
     vxd_bytes_put_number(out, (uint64_t)spec->engine.n_components);
     vxd_bytes_put_number(out, spec->engine.capacity);
@@ -69,9 +69,9 @@ void vxd_map_describe(struct vxd_bytes_out *out, const struct vxd_map_described 
         put_doubles(out, spec->origin_m, 3);
         put_text(out, spec->frame_id);
     }
-    vxd_bytes_put_number(out, map->generation);
+    vxd_bytes_put_number(out, map->base.generation);
     vxd_bytes_put_number(out, map->first_epoch);
-    vxd_bytes_put_signed(out, map->created_unix_ns);
+    vxd_bytes_put_signed(out, map->base.created_unix_ns);
 }
 
 static void get_text(struct vxd_bytes_in *in, char *out, size_t capacity)
@@ -162,19 +162,19 @@ enum vxd_status vxd_map_read_description(const void *bytes, size_t n_bytes,
     if (vxd_bytes_get_number(&in) != OWNER_KIND || vxd_bytes_get_number(&in) != LAYOUT) {
         return vxd_fail(err, VXD_DATA_LOSS, NULL, "this is no map's description");
     }
-    get_text(&in, out->terms.name, VXD_NAME_BYTES);
-    get_text(&in, out->terms.owner, VXD_NAME_BYTES);
-    out->terms.max_bytes = vxd_bytes_get_number(&in);
-    out->terms.durable = true;
-    out->terms.fsync = (enum vxd_fsync)get_below(&in, VXD_FSYNC_OFF + 1);
-    out->terms.journal_max_bytes = vxd_bytes_get_number(&in);
+    get_text(&in, out->base.terms.name, VXD_NAME_BYTES);
+    get_text(&in, out->base.terms.owner, VXD_NAME_BYTES);
+    out->base.terms.max_bytes = vxd_bytes_get_number(&in);
+    out->base.terms.durable = true;
+    out->base.terms.fsync = (enum vxd_fsync)get_below(&in, VXD_FSYNC_OFF + 1);
+    out->base.terms.journal_max_bytes = vxd_bytes_get_number(&in);
     get_keys(&in, &out->spec);
     get_arrays(&in, &out->spec);
     get_lattice(&in, &out->spec);
-    out->generation = vxd_bytes_get_number(&in);
+    out->base.generation = vxd_bytes_get_number(&in);
     out->first_epoch = vxd_bytes_get_number(&in);
-    out->created_unix_ns = vxd_bytes_get_signed(&in);
-    return !in.is_bad && in.at == in.n && vxd_is_name(out->terms.name)
+    out->base.created_unix_ns = vxd_bytes_get_signed(&in);
+    return !in.is_bad && in.at == in.n && vxd_is_name(out->base.terms.name)
                ? VXD_OK
                : vxd_fail(err, VXD_DATA_LOSS, NULL, "a map's description is damaged");
 }

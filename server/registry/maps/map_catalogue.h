@@ -13,11 +13,9 @@
 
 /* What the journal's row says of a map. The engine's index and max_bytes are not in it. */
 struct vxd_map_described {
-    struct vxd_map_terms terms;
+    struct vxd_described base; /* first: a struct vxd_described of a map is one */
     struct vxd_map_spec spec;
-    uint64_t generation;
     uint64_t first_epoch;
-    int64_t created_unix_ns;
 };
 
 /* Adds a description. A lack of memory shows at the end (vxd_bytes_out). */

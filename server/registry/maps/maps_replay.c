@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Makes durable maps from their records: at a start, for snapshot files, and after a
- * change that the disk did not take. The same calls of the engine in the same order give
- * the same map, numbers and epochs included, on either backend. */
+/* Applies records to durable maps. The same calls of the engine in the same order give the same map,
+ * numbers and epochs included, on either backend. */
 #include "server/durable/record/record.h"
-#include "server/observe/log/log.h"
 #include "server/registry/maps/maps_internal.h"
 
 /* --- one record --------------------------------------------------------------------------- */
@@ -215,73 +213,5 @@ out:
         vxd_device_free(queue, &arrays.buffers[i]);
     }
     vxd_map_record_decoded_free(&decoded);
-    return status;
-}
-
-/* --- all of them -------------------------------------------------------------------------- */
-
-/* A map that is being made of its snapshot and its records. */
-struct rebuilt {
-    struct vxd_queue *queue;
-    const struct vxd_map_described *map;
-    struct vxd_hashmap *hashmap;
-};
-
-static enum vxd_status begin(void *user, struct vxd_err *err)
-{
-    struct rebuilt *rebuilt = user;
-    struct vxd_hashmap_spec spec = rebuilt->map->spec.engine;
-
-    spec.max_bytes = 0;
-    return vxd_hashmap_create(rebuilt->queue, &spec, &rebuilt->hashmap, err);
-}
-
-static enum vxd_status load(void *user, struct vxd_snapshot_reader *reader,
-                            struct vxd_err *err)
-{
-    struct rebuilt *rebuilt = user;
-
-    return vxd_map_read_snapshot(reader, rebuilt->map, rebuilt->queue, &rebuilt->hashmap,
-                                 err);
-}
-
-static void discard(void *user, const struct vxd_err *why)
-{
-    struct rebuilt *rebuilt = user;
-
-    vxd_hashmap_destroy(rebuilt->queue, rebuilt->hashmap);
-    rebuilt->hashmap = NULL;
-    vxd_log(VXD_LOG_ERROR, "a snapshot is no good, the one before it is tried", "map",
-            rebuilt->map->terms.name, "reason", why->message);
-}
-
-static enum vxd_status apply(void *user, const struct vxd_journal_record *record,
-                             struct vxd_err *err)
-{
-    struct rebuilt *rebuilt = user;
-
-    return vxd_map_apply(rebuilt->queue, rebuilt->hashmap, record, err);
-}
-
-enum vxd_status vxd_map_bring_back(struct vxd_queue *queue, struct vxd_journal *journal,
-                                   const struct vxd_data_dir *dir, uint32_t family,
-                                   const struct vxd_map_described *map, uint64_t sequence,
-                                   struct vxd_hashmap **out, struct vxd_err *err)
-{
-    struct rebuilt rebuilt = {.queue = queue, .map = map};
-    const struct vxd_rebuilder rebuild = {.user = &rebuilt,
-                                          .begin = begin,
-                                          .load = load,
-                                          .discard = discard,
-                                          .apply = apply};
-    enum vxd_status status =
-        vxd_registry_rebuild(journal, dir, family, sequence, &rebuild, err);
-
-    if (status != VXD_OK) {
-        vxd_hashmap_destroy(queue, rebuilt.hashmap);
-        (void)vxd_queue_wait(queue, NULL);
-        rebuilt.hashmap = NULL;
-    }
-    *out = rebuilt.hashmap;
     return status;
 }

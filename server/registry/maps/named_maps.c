@@ -1,49 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Maps are in one list in order of their names: there are few of them, and a walk is
- * short beside a request. */
 #include "server/registry/maps/maps_internal.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base/clock.h"
-#include "server/observe/log/log.h"
 #include "server/instance/instance.h"
+#include "server/observe/log/log.h"
 #include "server/registry/maps/map_file.h"
 
-enum vxd_status vxd_maps_create(struct vxd_server *server, struct vxd_maps **out,
+/* What maps keep beside their table. */
+struct own {
+    uint64_t next_epoch; /* above the epochs of all maps that were dropped */
+};
+
+static struct vxd_map *as_map(struct vxd_named *named)
+{
+    return (struct vxd_map *)named;
+}
+
+static size_t count_bytes(const struct vxd_named *named)
+{
+    return vxd_hashmap_n_bytes(((const struct vxd_map *)named)->hashmap);
+}
+
+static void clear(struct vxd_named *named, struct vxd_queue *queue)
+{
+    struct vxd_map *map = as_map(named);
+    struct own *own = vxd_names_own(named->names);
+
+    if (map->hashmap == NULL) {
+        return; /* a start could not read it */
+    }
+    if (own->next_epoch <= vxd_map_epoch(map)) {
+        own->next_epoch = vxd_map_epoch(map) + 1;
+    }
+    vxd_hashmap_destroy(queue, map->hashmap);
+}
+
+static const struct vxd_noun_calls calls = {.one = "map",
+                                            .many = "maps",
+                                            .max = VXD_MAPS_MAX,
+                                            .n_bytes = sizeof(struct vxd_map),
+                                            .uses_device = true,
+                                            .has_quota = true,
+                                            .quota = VXD_NOUN_MAP,
+                                            .bytes_key = "limits.map_bytes",
+                                            .token_bytes_key =
+                                                "limits.map_bytes_per_token",
+                                            .log = vxd_maps_log,
+                                            .count_bytes = count_bytes,
+                                            .clear = clear,
+                                            .free_own = free,
+                                            .durable = &vxd_maps_durable};
+
+enum vxd_status vxd_maps_create(struct vxd_server *server, struct vxd_names **out,
                                 struct vxd_err *err)
 {
-    struct vxd_maps *maps = calloc(1, sizeof *maps);
+    struct vxd_names_options options = {.calls = &calls,
+                                        .token_limit_bytes =
+                                            server->config.token_map_bytes,
+                                        .take_own = calloc(1, sizeof(struct own))};
     struct vxd_memory_usage memory;
-    enum vxd_status status;
 
-    if (maps == NULL || pthread_mutex_init(&maps->mutex, NULL) != 0) {
-        free(maps);
+    if (options.take_own == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the maps");
     }
-    maps->registry = server->registry;
-    maps->auth = server->auth;
     vxd_context_get_memory(server->context, &memory);
-    maps->limit_bytes = server->config.map_bytes > 0 ? server->config.map_bytes
-                                                     : memory.device_budget_bytes / 2;
-    maps->token_limit_bytes = server->config.token_map_bytes > 0
-                                  ? server->config.token_map_bytes
-                                  : maps->limit_bytes;
-    atomic_init(&maps->next_reap_ns, INT64_MAX);
-    status = vxd_queue_create(server->context, &maps->queue, err);
-    if (status != VXD_OK) {
-        (void)pthread_mutex_destroy(&maps->mutex);
-        free(maps);
-        return status;
-    }
+    options.limit_bytes = server->config.map_bytes > 0 ? server->config.map_bytes
+                                                       : memory.device_budget_bytes / 2;
     if (server->config.data_dir[0] != '\0') {
         vxd_map_file_sweep(server->config.data_dir);
     }
-    vxd_registry_add(server->registry, &vxd_maps_kind, maps);
-    *out = maps;
-    return VXD_OK;
+    return vxd_names_create(server, &options, out, err);
 }
 
 size_t vxd_map_key_bytes(const struct vxd_hashmap_spec *spec)
@@ -85,218 +113,42 @@ uint64_t vxd_map_epoch(const struct vxd_map *map)
     return map->first_epoch + vxd_hashmap_erase_epoch(map->hashmap);
 }
 
-struct vxd_map *vxd_maps_peek(struct vxd_maps *maps, const char *name)
+struct vxd_map *vxd_maps_find(struct vxd_names *maps, const char *name)
 {
-    struct vxd_map *map = maps->first;
-
-    while (map != NULL && strcmp(map->terms.name, name) != 0) {
-        map = map->next;
-    }
-    return map;
+    return as_map(vxd_names_find(maps, name));
 }
 
-static void find_next_reap(struct vxd_maps *maps)
+struct vxd_map *vxd_maps_peek(const struct vxd_names *maps, const char *name)
 {
-    int64_t next = INT64_MAX;
-
-    for (const struct vxd_map *m = maps->first; m != NULL; m = m->next) {
-        if (m->terms.ttl_ns > 0 && m->used_ns + m->terms.ttl_ns < next) {
-            next = m->used_ns + m->terms.ttl_ns;
-        }
-    }
-    atomic_store(&maps->next_reap_ns, next);
+    return as_map(vxd_names_peek(maps, name));
 }
 
-struct vxd_map *vxd_maps_find(struct vxd_maps *maps, const char *name)
+enum vxd_status vxd_map_prepare(struct vxd_queue *queue, struct vxd_map *map,
+                                const void *keys, size_t n, size_t *n_new,
+                                struct vxd_err *err)
 {
-    struct vxd_map *map = vxd_maps_peek(maps, name);
-
-    if (map != NULL) {
-        map->used_ns = vxd_clock_ns();
-    }
-    return map;
-}
-
-struct vxd_map *vxd_maps_next(struct vxd_maps *maps, const struct vxd_map *map)
-{
-    return map != NULL ? map->next : maps->first;
-}
-
-void vxd_map_hold(struct vxd_map *map)
-{
-    map->references++;
-}
-
-static void unlink_from(struct vxd_map **list, const struct vxd_map *map)
-{
-    while (*list != map) {
-        list = &(*list)->next;
-    }
-    *list = map->next;
-}
-
-/* Takes a map out of the list of those without a name. */
-static void destroy(struct vxd_maps *maps, struct vxd_queue *queue, struct vxd_map *map)
-{
-    unlink_from(&maps->unnamed, map);
-    if (maps->next_epoch <= vxd_map_epoch(map)) {
-        maps->next_epoch = vxd_map_epoch(map) + 1;
-    }
-    vxd_hashmap_destroy(queue, map->hashmap);
-    atomic_fetch_sub(&maps->n_bytes, map->n_bytes);
-    free(map);
-}
-
-void vxd_map_drop(struct vxd_maps *maps, struct vxd_queue *queue, struct vxd_map *map)
-{
-    map->used_ns = vxd_clock_ns();
-    if (--map->references == 0) {
-        destroy(maps, queue, map);
-    }
-}
-
-void vxd_maps_destroy(struct vxd_maps *maps)
-{
-    if (maps == NULL) {
-        return;
-    }
-    while (maps->first != NULL) {
-        vxd_maps_remove(maps, maps->queue, maps->first);
-    }
-    while (maps->unnamed != NULL) {
-        destroy(maps, maps->queue, maps->unnamed);
-    }
-    vxd_queue_destroy(maps->queue);
-    (void)pthread_mutex_destroy(&maps->mutex);
-    free(maps);
-}
-
-static uint64_t bytes_of_owner(const struct vxd_map *list, const char *owner)
-{
-    uint64_t n_bytes = 0;
-
-    for (; list != NULL; list = list->next) {
-        n_bytes += strcmp(list->terms.owner, owner) == 0 ? list->n_bytes : 0;
-    }
-    return n_bytes;
-}
-
-/* Counts the owner's maps of other names. */
-static size_t count_others(const struct vxd_map *list, const struct vxd_map_terms *terms)
-{
-    size_t n = 0;
-
-    for (; list != NULL; list = list->next) {
-        n += strcmp(list->terms.owner, terms->owner) == 0 &&
-                     strcmp(list->terms.name, terms->name) != 0
-                 ? 1
-                 : 0;
-    }
-    return n;
-}
-
-/* The bytes that the limits allow a map, including those it has already. */
-struct allowed_bytes {
-    uint64_t of_all;
-    uint64_t of_owner;
-    uint64_t owner_limit; /* which that is a part of, and its key */
-    const char *owner_key;
-};
-
-static struct allowed_bytes find_allowed_bytes(const struct vxd_maps *maps,
-                                               const struct vxd_map_terms *terms,
-                                               const struct vxd_map *map)
-{
-    uint64_t own = map != NULL ? map->n_bytes : 0;
-    uint64_t others = atomic_load(&maps->n_bytes) - own;
-    uint64_t owners = bytes_of_owner(maps->first, terms->owner) +
-                      bytes_of_owner(maps->unnamed, terms->owner) - own;
-
-    uint64_t limit =
-        vxd_auth_max_bytes(maps->auth, terms->owner, maps->token_limit_bytes);
-
-    return (struct allowed_bytes){
-        .of_all = maps->limit_bytes > others ? maps->limit_bytes - others : 0,
-        .of_owner = limit > owners ? limit - owners : 0,
-        .owner_limit = limit,
-        .owner_key = limit < maps->token_limit_bytes ? "max_bytes in the tokens file"
-                                                     : "limits.map_bytes_per_token"};
-}
-
-size_t vxd_maps_allowance(const struct vxd_maps *maps, const struct vxd_map_terms *terms,
-                          const struct vxd_map *map)
-{
-    struct allowed_bytes allowed_bytes;
-    uint64_t allowed;
-
-    if (maps->is_recovering) {
-        return 0; /* the context's budget */
-    }
-    allowed_bytes = find_allowed_bytes(maps, terms, map);
-    allowed = allowed_bytes.of_owner < allowed_bytes.of_all ? allowed_bytes.of_owner
-                                                            : allowed_bytes.of_all;
-
-    if (terms->max_bytes > 0 && terms->max_bytes < allowed) {
-        allowed = terms->max_bytes;
-    }
-    return (size_t)(allowed > 0 ? allowed : 1); /* 0 would mean no limit */
-}
-
-void vxd_maps_explain(const struct vxd_maps *maps, const struct vxd_map_terms *terms,
-                      const struct vxd_map *map, struct vxd_err *err)
-{
-    struct allowed_bytes allowed_bytes = find_allowed_bytes(maps, terms, map);
-    bool is_owners = allowed_bytes.of_owner < allowed_bytes.of_all;
-    uint64_t left = is_owners ? allowed_bytes.of_owner : allowed_bytes.of_all;
-    char what[96];
-
-    if (err == NULL || err->code != VXD_RESOURCE_EXHAUSTED ||
-        strcmp(err->field, "max_bytes") != 0 ||
-        (terms->max_bytes > 0 && terms->max_bytes <= left)) {
-        return;
-    }
-    (void)snprintf(what, sizeof what, "%.*s", (int)strcspn(err->message, ";"),
-                   err->message);
-    (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                   "%s; %s of %" PRIu64 " leaves it %" PRIu64, what,
-                   is_owners ? allowed_bytes.owner_key : "limits.map_bytes",
-                   is_owners ? allowed_bytes.owner_limit : maps->limit_bytes, left);
-}
-
-enum vxd_status vxd_maps_prepare(const struct vxd_maps *maps, struct vxd_queue *queue,
-                                 struct vxd_map *map, const void *keys, size_t n,
-                                 size_t *n_new, struct vxd_err *err)
-{
+    const struct vxd_named *named = &map->named;
     enum vxd_status status;
 
-    vxd_hashmap_set_max_bytes(map->hashmap, vxd_maps_allowance(maps, &map->terms, map));
+    vxd_hashmap_set_max_bytes(map->hashmap,
+                              vxd_names_allowance(named->names, &named->terms, named));
     status = vxd_hashmap_prepare(queue, map->hashmap, keys, n, n_new, err);
     if (status != VXD_OK) {
-        vxd_maps_explain(maps, &map->terms, map, err);
+        vxd_names_explain(named->names, &named->terms, named, err);
     }
     return status;
 }
 
-void vxd_maps_account(struct vxd_maps *maps, struct vxd_map *map)
-{
-    size_t n_bytes = vxd_hashmap_n_bytes(map->hashmap);
-
-    atomic_fetch_add(&maps->n_bytes, n_bytes);
-    atomic_fetch_sub(&maps->n_bytes, map->n_bytes);
-    (void)pthread_mutex_lock(&maps->mutex);
-    map->n_bytes = n_bytes;
-    (void)pthread_mutex_unlock(&maps->mutex);
-}
-
 /* The epoch comes from the clock, in microseconds, so that a later start of the server
  * continues above it; and it is above the epochs of a map that this one replaces. */
-uint64_t vxd_maps_choose_epoch(struct vxd_maps *maps, const struct vxd_map *made)
+static uint64_t choose_epoch(const struct vxd_named *made)
 {
-    const struct vxd_map *now = vxd_maps_peek(maps, made->terms.name);
+    const struct own *own = vxd_names_own(made->names);
+    const struct vxd_map *now = vxd_maps_peek(made->names, made->terms.name);
     uint64_t epoch = (uint64_t)made->created_unix_ns / 1000;
 
-    if (epoch < maps->next_epoch) {
-        epoch = maps->next_epoch;
+    if (epoch < own->next_epoch) {
+        epoch = own->next_epoch;
     }
     if (now != NULL && epoch <= vxd_map_epoch(now)) {
         epoch = vxd_map_epoch(now) + 1;
@@ -304,137 +156,59 @@ uint64_t vxd_maps_choose_epoch(struct vxd_maps *maps, const struct vxd_map *made
     return epoch;
 }
 
-enum vxd_status vxd_map_new(struct vxd_maps *maps, struct vxd_queue *queue,
-                            const struct vxd_map_terms *terms,
+enum vxd_status vxd_map_new(struct vxd_names *maps, struct vxd_queue *queue,
+                            const struct vxd_named_terms *terms,
                             const struct vxd_map_spec *spec,
                             struct vxd_hashmap *take_hashmap, struct vxd_map **out,
                             struct vxd_err *err)
 {
+    struct vxd_named *named = NULL;
     struct vxd_map *map = NULL;
-    enum vxd_status status = VXD_OK;
+    enum vxd_status status;
 
-    if (atomic_load(&maps->n_maps) >= VXD_MAPS_MAX && !maps->is_recovering) {
-        VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "there are %d maps already",
-                         VXD_MAPS_MAX));
-    }
-    if (!maps->is_recovering) {
-        VXD_TRY(vxd_auth_check_held(maps->auth, terms->owner, VXD_NOUN_MAP,
-                                    count_others(maps->first, terms), err));
-    }
-    map = calloc(1, sizeof *map);
-    if (map == NULL) {
-        VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a map"));
-    }
-    map->terms = *terms;
+    VXD_TRY(vxd_named_begin(maps, terms, &named, err));
+    map = as_map(named);
     map->spec = *spec;
     if (take_hashmap == NULL) {
-        map->spec.engine.max_bytes = vxd_maps_allowance(maps, terms, NULL);
+        map->spec.engine.max_bytes = vxd_names_allowance(maps, terms, NULL);
         VXD_TRY(vxd_hashmap_create(queue, &map->spec.engine, &take_hashmap, err));
     }
     map->hashmap = take_hashmap;
-    map->created_unix_ns = vxd_clock_unix_ns();
-    map->used_ns = vxd_clock_ns();
-    /* Generations come from the clock, so that other starts of the server make different
-     * ones. */
-    map->generation = (uint64_t)map->created_unix_ns + maps->n_made++;
-    map->first_epoch = vxd_maps_choose_epoch(maps, map);
-    map->references = 1;
-    map->next = maps->unnamed;
-    maps->unnamed = map;
-    vxd_maps_account(maps, map);
+    map->first_epoch = choose_epoch(named);
+    vxd_named_enlist(named);
     *out = map;
     return VXD_OK;
 out:
-    vxd_maps_explain(maps, terms, NULL, err);
+    vxd_names_explain(maps, terms, NULL, err);
     vxd_hashmap_destroy(queue, take_hashmap);
     free(map);
     return status;
 }
 
-void vxd_maps_publish(struct vxd_maps *maps, struct vxd_map *map)
-{
-    struct vxd_map **at = &maps->first;
+/* What an estimate is about. */
+struct estimate {
+    size_t entry_bytes;
+    uint64_t n_entries;
+};
 
-    unlink_from(&maps->unnamed, map);
-    map->references++;
-    map->used_ns = vxd_clock_ns(); /* making it may have taken long */
-    (void)pthread_mutex_lock(&maps->mutex);
-    while (*at != NULL && strcmp((*at)->terms.name, map->terms.name) < 0) {
-        at = &(*at)->next;
+static void look(const struct vxd_named *named, void *user)
+{
+    const struct vxd_hashmap_spec *spec = &((const struct vxd_map *)named)->spec.engine;
+    struct estimate *estimate = user;
+
+    estimate->entry_bytes = vxd_map_key_bytes(spec);
+    for (int i = 0; i < spec->n_values; i++) {
+        estimate->entry_bytes += vxd_map_row_bytes(spec, i);
     }
-    map->next = *at;
-    *at = map;
-    (void)pthread_mutex_unlock(&maps->mutex);
-    atomic_fetch_add(&maps->n_maps, 1);
-    atomic_fetch_add(&maps->n_durable, map->terms.durable ? 1 : 0);
-    find_next_reap(maps);
+    estimate->n_entries = named->n_bytes / (estimate->entry_bytes + 1); /* at most */
 }
 
-void vxd_maps_remove(struct vxd_maps *maps, struct vxd_queue *queue, struct vxd_map *map)
-{
-    (void)pthread_mutex_lock(&maps->mutex);
-    unlink_from(&maps->first, map);
-    (void)pthread_mutex_unlock(&maps->mutex);
-    map->next = maps->unnamed;
-    maps->unnamed = map;
-    atomic_fetch_sub(&maps->n_maps, 1);
-    atomic_fetch_sub(&maps->n_durable, map->terms.durable ? 1 : 0);
-    vxd_map_drop(maps, queue, map);
-    find_next_reap(maps);
-}
-
-void vxd_maps_reap(struct vxd_maps *maps, struct vxd_queue *queue, int64_t now_ns)
-{
-    struct vxd_map *next;
-
-    if (now_ns < atomic_load(&maps->next_reap_ns)) {
-        return;
-    }
-    for (struct vxd_map *m = maps->first; m != NULL; m = next) {
-        next = m->next;
-        if (m->references > 1) { /* a long request holds it between two stages */
-            m->used_ns = now_ns;
-        } else if (m->terms.ttl_ns > 0 && m->used_ns + m->terms.ttl_ns <= now_ns) {
-            vxd_log(VXD_LOG_INFO, "map dropped: nobody used it for its ttl_s", "map",
-                    m->terms.name, "owner", m->terms.owner);
-            vxd_maps_remove(maps, queue, m);
-        }
-    }
-    find_next_reap(maps);
-}
-
-int64_t vxd_maps_next_reap_ns(const struct vxd_maps *maps)
-{
-    return atomic_load(&maps->next_reap_ns);
-}
-
-void vxd_maps_get_usage(const struct vxd_maps *maps, struct vxd_maps_usage *out)
-{
-    out->n_maps = atomic_load(&maps->n_maps);
-    out->n_bytes = atomic_load(&maps->n_bytes);
-    out->limit_bytes = maps->limit_bytes;
-    out->n_durable = atomic_load(&maps->n_durable);
-    vxd_registry_count_snapshots(maps->registry, &vxd_maps_kind, &out->n_snapshots,
-                                 &out->n_failed_snapshots);
-}
-
-void vxd_maps_estimate(struct vxd_maps *maps, const char *name, size_t *entry_bytes,
+void vxd_maps_estimate(struct vxd_names *maps, const char *name, size_t *entry_bytes,
                        uint64_t *n_entries)
 {
-    const struct vxd_map *map;
+    struct estimate estimate = {0, 0};
 
-    *entry_bytes = 0;
-    *n_entries = 0;
-    (void)pthread_mutex_lock(&maps->mutex);
-    map = vxd_maps_peek(maps, name);
-    if (map != NULL) {
-        const struct vxd_hashmap_spec *spec = &map->spec.engine;
-
-        *entry_bytes = vxd_map_key_bytes(spec);
-        for (int i = 0; i < spec->n_values; i++) {
-            *entry_bytes += vxd_map_row_bytes(spec, i);
-        }
-        *n_entries = map->n_bytes / (*entry_bytes + 1); /* at most */
-    }
-    (void)pthread_mutex_unlock(&maps->mutex);
+    (void)vxd_names_look(maps, name, look, &estimate);
+    *entry_bytes = estimate.entry_bytes;
+    *n_entries = estimate.n_entries;
 }

@@ -225,8 +225,9 @@ static bool is_device_lost(void *user)
     return false; /* none is used */
 }
 
-static bool is_ours(const struct vxd_journal_family *row)
+static bool is_ours(void *user, const struct vxd_journal_family *row)
 {
+    (void)user;
     return vxd_registry_is_of_kind(&vxd_posegraphs_kind, row);
 }
 
@@ -269,6 +270,8 @@ static void log_event(enum vxd_registry_event event, const char *name, const cha
     case VXD_REGISTRY_NOT_SAVED:
         vxd_log(VXD_LOG_ERROR, "no snapshot was written", "posegraph", name, "error",
                 text);
+        break;
+    default:
         break;
     }
 }

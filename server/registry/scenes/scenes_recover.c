@@ -546,8 +546,9 @@ static bool is_device_lost(void *user)
     return vxd_context_is_lost(recovery->scenes->context);
 }
 
-static bool is_ours(const struct vxd_journal_family *row)
+static bool is_ours(void *user, const struct vxd_journal_family *row)
 {
+    (void)user;
     return vxd_registry_is_of_kind(&vxd_scenes_kind, row);
 }
 
@@ -597,6 +598,8 @@ static void log_event(enum vxd_registry_event event, const char *name, const cha
         break;
     case VXD_REGISTRY_NOT_SAVED:
         vxd_log(VXD_LOG_ERROR, "no snapshot was written", "scene", name, "error", text);
+        break;
+    default:
         break;
     }
 }

@@ -64,12 +64,12 @@ void vxd_volume_describe(struct vxd_bytes_out *out,
 
     vxd_bytes_put_number(out, OWNER_KIND);
     vxd_bytes_put_number(out, LAYOUT);
-    put_text(out, volume->terms.name);
-    put_text(out, volume->terms.owner);
-    vxd_bytes_put_number(out, volume->terms.max_bytes);
-    vxd_bytes_put_number(out, volume->terms.forgets ? 1 : 0);
-    vxd_bytes_put_number(out, (uint64_t)volume->terms.fsync);
-    vxd_bytes_put_number(out, volume->terms.journal_max_bytes);
+    put_text(out, volume->base.terms.name);
+    put_text(out, volume->base.terms.owner);
+    vxd_bytes_put_number(out, volume->base.terms.max_bytes);
+    vxd_bytes_put_number(out, volume->base.terms.forgets ? 1 : 0);
+    vxd_bytes_put_number(out, (uint64_t)volume->base.terms.fsync);
+    vxd_bytes_put_number(out, volume->base.terms.journal_max_bytes);
     put_doubles(out, &spec->voxel_size_m, 1);
     put_doubles(out, &spec->truncation_m, 1);
     put_doubles(out, &spec->max_weight, 1);
@@ -86,8 +86,8 @@ void vxd_volume_describe(struct vxd_bytes_out *out,
     if (spec->has_albedo) {
         put_layer(out, ALBEDO);
     }
-    vxd_bytes_put_number(out, volume->generation);
-    vxd_bytes_put_signed(out, volume->created_unix_ns);
+    vxd_bytes_put_number(out, volume->base.generation);
+    vxd_bytes_put_signed(out, volume->base.created_unix_ns);
 }
 
 static void get_text(struct vxd_bytes_in *in, char *out, size_t capacity)
@@ -170,23 +170,23 @@ enum vxd_status vxd_volume_read_description(const void *bytes, size_t n_bytes,
     if (vxd_bytes_get_number(&in) != OWNER_KIND || vxd_bytes_get_number(&in) != LAYOUT) {
         return vxd_fail(err, VXD_DATA_LOSS, NULL, "this is no volume's description");
     }
-    get_text(&in, out->terms.name, VXD_NAME_BYTES);
-    get_text(&in, out->terms.owner, VXD_NAME_BYTES);
-    out->terms.max_bytes = vxd_bytes_get_number(&in);
-    out->terms.forgets = get_below(&in, 2) == 1;
-    out->terms.durable = true;
-    out->terms.fsync = (enum vxd_fsync)get_below(&in, VXD_FSYNC_OFF + 1);
-    out->terms.journal_max_bytes = vxd_bytes_get_number(&in);
+    get_text(&in, out->base.terms.name, VXD_NAME_BYTES);
+    get_text(&in, out->base.terms.owner, VXD_NAME_BYTES);
+    out->base.terms.max_bytes = vxd_bytes_get_number(&in);
+    out->base.terms.forgets = get_below(&in, 2) == 1;
+    out->base.terms.durable = true;
+    out->base.terms.fsync = (enum vxd_fsync)get_below(&in, VXD_FSYNC_OFF + 1);
+    out->base.terms.journal_max_bytes = vxd_bytes_get_number(&in);
     get_spec(&in, &out->spec);
     if (!get_more(&in, &out->spec)) {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, NULL,
                         "the volume \"%s\" has what this program does not know: a newer "
                         "server made it",
-                        out->terms.name);
+                        out->base.terms.name);
     }
-    out->generation = vxd_bytes_get_number(&in);
-    out->created_unix_ns = vxd_bytes_get_signed(&in);
-    return !in.is_bad && in.at == in.n && vxd_is_name(out->terms.name)
+    out->base.generation = vxd_bytes_get_number(&in);
+    out->base.created_unix_ns = vxd_bytes_get_signed(&in);
+    return !in.is_bad && in.at == in.n && vxd_is_name(out->base.terms.name)
                ? VXD_OK
                : vxd_fail(err, VXD_DATA_LOSS, NULL, "a volume's description is damaged");
 }
@@ -342,9 +342,9 @@ enum vxd_status vxd_volume_read_snapshot(struct vxd_snapshot_reader *reader,
     vxd_volume_destroy(queue, state->volume);
     state->volume = volume;
     state->n_images = catalogue.n_images;
-    if (catalogue.version < described->generation) {
+    if (catalogue.version < described->base.generation) {
         /* A start that lost changes gave the volume a later generation, where stamps go on. */
-        vxd_volume_begin_version(volume, described->generation);
+        vxd_volume_begin_version(volume, described->base.generation);
     }
     status = vxd_queue_wait(queue, err);
 out:

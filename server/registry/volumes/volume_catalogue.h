@@ -10,13 +10,9 @@
 
 /* What the journal's row says of a volume. The engine's max_bytes is not in it. */
 struct vxd_volume_described {
-    struct vxd_volume_terms terms;
+    struct vxd_described base; /* first: a struct vxd_described of a volume is one */
     struct vxd_volume_spec spec;
-    uint64_t generation;
-    int64_t created_unix_ns;
 };
-
-struct vxd_volume_state;
 
 /* Adds a description. A lack of memory shows at the end (vxd_bytes_out). */
 void vxd_volume_describe(struct vxd_bytes_out *out,

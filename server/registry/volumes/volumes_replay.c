@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Makes durable volumes from their records: at a start, for snapshot files, and after a change that
- * the disk did not take. An image or scan is integrated again and a removal done again, with the same
+/* Applies records to durable volumes. An image or scan is integrated again and a removal done again, with the same
  * values, stamps and entries on either backend; what a record has as blocks is put in its place. */
 #include <string.h>
 
 #include "client/files/image/files_image.h"
 #include "server/durable/record/record.h"
-#include "server/observe/log/log.h"
 #include "server/registry/volumes/volumes_internal.h"
 
 enum {
     MAX_IMAGE_BYTES = 1 << 26 /* of one that is decoded */
 };
 
-/* What the engine refuses of a record is damage. */
-static enum vxd_status as_damage(enum vxd_status status, struct vxd_err *err)
+enum vxd_status vxd_volume_as_damage(enum vxd_status status, struct vxd_err *err)
 {
     if (status != VXD_INVALID_ARGUMENT) {
         return status;
@@ -247,97 +244,5 @@ enum vxd_status vxd_volume_apply(struct vxd_queue *queue, struct vxd_volume_stat
             vxd_volume_clear(queue, state->volume, &r->decay.region, &n_removed, err);
     }
     vxd_volume_record_decoded_free(&decoded);
-    return as_damage(status, err);
-}
-
-/* --- all of them ---------------------------------------------------------------------------- */
-
-enum vxd_status vxd_volume_state_begin(struct vxd_queue *queue,
-                                       const struct vxd_volume_described *described,
-                                       struct vxd_volume_state *out, struct vxd_err *err)
-{
-    enum vxd_status status;
-
-    *out = (struct vxd_volume_state){0};
-    VXD_TRY(vxd_volume_create(queue, &described->spec, &out->volume, err));
-    vxd_volume_begin_version(out->volume, described->generation);
-out:
-    return as_damage(status, err);
-}
-
-/* A volume that is being made of its snapshot and its records. */
-struct rebuilt {
-    struct vxd_queue *queue;
-    const struct vxd_volume_described *described;
-    struct vxd_volume_state state;
-};
-
-static enum vxd_status begin(void *user, struct vxd_err *err)
-{
-    struct rebuilt *rebuilt = user;
-
-    return vxd_volume_state_begin(rebuilt->queue, rebuilt->described, &rebuilt->state,
-                                  err);
-}
-
-static enum vxd_status load(void *user, struct vxd_snapshot_reader *reader,
-                            struct vxd_err *err)
-{
-    struct rebuilt *rebuilt = user;
-    enum vxd_status status;
-
-    VXD_TRY(begin(user, err));
-    status = vxd_volume_read_snapshot(reader, rebuilt->described, rebuilt->queue,
-                                      &rebuilt->state, err);
-out:
-    return status;
-}
-
-static void drop(struct rebuilt *rebuilt)
-{
-    vxd_volume_destroy(rebuilt->queue, rebuilt->state.volume);
-    rebuilt->state = (struct vxd_volume_state){0};
-}
-
-static void discard(void *user, const struct vxd_err *why)
-{
-    struct rebuilt *rebuilt = user;
-
-    drop(rebuilt);
-    vxd_log(VXD_LOG_ERROR, "a snapshot is no good, the one before it is tried", "volume",
-            rebuilt->described->terms.name, "reason", why->message);
-}
-
-static enum vxd_status apply(void *user, const struct vxd_journal_record *record,
-                             struct vxd_err *err)
-{
-    struct rebuilt *rebuilt = user;
-
-    return vxd_volume_apply(rebuilt->queue, &rebuilt->state, record, err);
-}
-
-enum vxd_status vxd_volume_bring_back(struct vxd_queue *queue,
-                                      struct vxd_journal *journal,
-                                      const struct vxd_data_dir *dir, uint32_t family,
-                                      const struct vxd_volume_described *described,
-                                      uint64_t sequence, struct vxd_volume_state *out,
-                                      struct vxd_err *err)
-{
-    struct rebuilt rebuilt = {.queue = queue, .described = described};
-    const struct vxd_rebuilder rebuild = {.user = &rebuilt,
-                                          .begin = begin,
-                                          .load = load,
-                                          .discard = discard,
-                                          .apply = apply};
-    enum vxd_status status =
-        vxd_registry_rebuild(journal, dir, family, sequence, &rebuild, err);
-
-    if (status != VXD_OK) {
-        drop(&rebuilt);
-    } else {
-        vxd_volume_forget_frame(queue, rebuilt.state.volume);
-    }
-    (void)vxd_queue_wait(queue, NULL);
-    *out = rebuilt.state;
-    return status;
+    return vxd_volume_as_damage(status, err);
 }

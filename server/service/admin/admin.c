@@ -207,7 +207,7 @@ enum vxd_status vxd_status_check(struct vxd_request *request, struct vxd_err *er
     struct vxd_scheduler_load load;
     struct vxd_memory_usage memory;
     struct vxd_process_usage process;
-    struct vxd_maps_usage maps;
+    struct vxd_names_usage maps;
     struct vxd_networks_usage networks;
     struct vxd_scenes_usage scenes;
     enum vxd_status status;
@@ -235,8 +235,8 @@ enum vxd_status vxd_status_check(struct vxd_request *request, struct vxd_err *er
     reply->host_bytes = memory.host_bytes;
     reply->host_budget_bytes = memory.host_budget_bytes;
     reply->resident_bytes = process.resident_bytes;
-    vxd_maps_get_usage(server->maps, &maps);
-    reply->n_maps = maps.n_maps;
+    vxd_names_get_usage(server->maps, &maps);
+    reply->n_maps = maps.n;
     reply->map_bytes = maps.n_bytes;
     reply->map_limit_bytes = maps.limit_bytes;
     reply->n_durable_maps = maps.n_durable;

@@ -28,12 +28,12 @@ enum {
 
 static void write_maps(const struct vxd_server *server, struct vxd_text *text)
 {
-    struct vxd_maps_usage maps;
+    struct vxd_names_usage maps;
     struct vxd_once_usage once;
 
-    vxd_maps_get_usage(server->maps, &maps);
+    vxd_names_get_usage(server->maps, &maps);
     vxd_once_get_usage(server->once, &once);
-    vxd_metrics_write_uint(text, "voxeld_maps", "gauge", "Named hash maps.", maps.n_maps);
+    vxd_metrics_write_uint(text, "voxeld_maps", "gauge", "Named hash maps.", maps.n);
     vxd_metrics_describe(text, "voxeld_map_bytes", "gauge",
                          "Device memory of named hash maps.");
     vxd_text_printf(text,
@@ -81,11 +81,10 @@ static void write_posegraphs(const struct vxd_server *server, struct vxd_text *t
 
 static void write_volumes(const struct vxd_server *server, struct vxd_text *text)
 {
-    struct vxd_volumes_usage volumes;
+    struct vxd_names_usage volumes;
 
-    vxd_volumes_get_usage(server->volumes, &volumes);
-    vxd_metrics_write_uint(text, "voxeld_volumes", "gauge", "Named volumes.",
-                           volumes.n_volumes);
+    vxd_names_get_usage(server->volumes, &volumes);
+    vxd_metrics_write_uint(text, "voxeld_volumes", "gauge", "Named volumes.", volumes.n);
     vxd_metrics_describe(text, "voxeld_volume_bytes", "gauge",
                          "Device memory of named volumes.");
     vxd_text_printf(text,

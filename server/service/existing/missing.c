@@ -76,10 +76,10 @@ enum vxd_status vxd_missing_map(struct vxd_request *request, const char *field,
                                 const char *name, struct vxd_err *err)
 {
     struct vxd_missing missing = {.closest.word = name};
-    struct vxd_maps *maps = request->server->maps;
+    struct vxd_names *maps = request->server->maps;
 
-    for (struct vxd_map *map = vxd_maps_next(maps, NULL); map != NULL;
-         map = vxd_maps_next(maps, map)) {
+    for (const struct vxd_named *map = vxd_names_next(maps, NULL); map != NULL;
+         map = vxd_names_next(maps, map)) {
         offer_allowed(&missing, request, VXD_NOUN_MAP, map->terms.name);
     }
     return fail(&missing, field, "maps", err);
@@ -89,10 +89,10 @@ enum vxd_status vxd_missing_volume(struct vxd_request *request, const char *fiel
                                    const char *name, struct vxd_err *err)
 {
     struct vxd_missing missing = {.closest.word = name};
-    struct vxd_volumes *volumes = request->server->volumes;
+    struct vxd_names *volumes = request->server->volumes;
 
-    for (struct vxd_named_volume *volume = vxd_volumes_next(volumes, NULL);
-         volume != NULL; volume = vxd_volumes_next(volumes, volume)) {
+    for (const struct vxd_named *volume = vxd_names_next(volumes, NULL); volume != NULL;
+         volume = vxd_names_next(volumes, volume)) {
         offer_allowed(&missing, request, VXD_NOUN_VOLUME, volume->terms.name);
     }
     return fail(&missing, field, "volumes", err);

@@ -2,8 +2,8 @@
 /* Integrates a scan into a scene, perhaps after a network has classified its points. The
  * points of the scan and of its sweeps are decoded to voxels, counted from the one that
  * the sensor is in. Each sweep gives lists of hit and passed voxels from its own origin,
- * and one edit frees or erases the passed voxels and then fills the hit ones. Decoding, the
- * casting of each sweep and the edit are stages, at whose borders a request ends that nobody waits
+ * and one edit frees or erases the passed voxels and then fills the hit ones. Decoding, parts
+ * of the casting of each sweep, and the edit are stages, at whose borders a request ends that nobody waits
  * for any more; no other change comes in between on the write lane. */
 #include <math.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ struct place {
 /* What the next stage does. */
 enum step {
     DECODE,
-    CAST, /* of one source */
+    CAST, /* of one list of points, or of a part of its rays */
     EDIT
 };
 
@@ -42,6 +42,8 @@ struct integrate_job {
     struct vxd_scene_job base; /* first: request->state is both */
     enum step step;
     size_t next_source;
+    bool casts_dropped;                  /* next are the dropped points of that source */
+    struct vxd_svdag_scanning *scanning; /* that is not at its end yet; NULL: none */
     struct place place;
     struct vxd_clouds clouds;
     Voxeld__V1__Cloud *cloud; /* as the decoder reads it */
@@ -420,57 +422,90 @@ static void note_scan(const struct vxd_svdag_scan *scan, bool fills,
     record->has_values = fills && scan->values != NULL;
 }
 
-/* Scans the kept points of a source, and the dropped ones for themselves. */
-static enum vxd_status scan_source(struct vxd_request *request, struct vxd_queue *queue,
-                                   size_t i, struct place *place, struct vxd_err *err)
+/* Which points of a source a scan is of. */
+struct part {
+    size_t n_kept;
+    size_t n_dropped;
+    size_t n;      /* of the kept or the dropped ones, whichever are next */
+    size_t result; /* index of its lists */
+};
+
+/* Begins to scan the kept points of the next source, or the dropped ones for themselves. */
+static enum vxd_status begin_scan(struct vxd_request *request, struct vxd_queue *queue,
+                                  const struct vxd_cloud *cloud, const struct part *part,
+                                  struct vxd_err *err)
 {
     const Voxeld__V1__SceneIntegrateRequest *input =
         (const Voxeld__V1__SceneIntegrateRequest *)request->input;
     struct integrate_job *job = request->state;
+    const struct place *place = &job->place;
     const struct vxd_scene_spec *spec = &job->base.scene->spec;
-    const struct vxd_source source = {0, i > 0, i > 0 ? i - 1 : 0};
-    struct vxd_cloud cloud = {0};
     struct vxd_svdag_scan scan = {.carve = input->carve != NULL,
                                   .discretize =
                                       input->carve != NULL && input->carve->discretize,
-                                  .wants_ends = vxd_scene_is_durable(job->base.scene)};
-    size_t n_kept;
-    size_t n_dropped;
-    enum vxd_status status = vxd_source_build(&job->clouds, &source, &cloud, err);
+                                  .wants_ends = vxd_scene_is_durable(job->base.scene),
+                                  .n = part->n};
+    enum vxd_status status;
 
-    if (status != VXD_OK || cloud.n_points == 0) {
-        return status;
-    }
-    n_kept = job->split.n_kept != NULL ? job->split.n_kept[i] : cloud.n_points;
-    n_dropped = cloud.n_points - n_kept;
     for (int axis = 0; axis < 3; axis++) {
         scan.base[axis] = (int64_t)job->base_voxel[axis];
-        scan.origin[axis] = cloud.translation[axis];
+        scan.origin[axis] = cloud->translation[axis];
     }
     if (scan.carve) {
         scan.max_range = input->carve->max_range_m / spec->voxel_size_m;
     }
-    if (n_kept > 0) {
+    if (job->casts_dropped) {
+        scan.points = job->split.dropped + 3 * place->dropped;
+        scan.origins = rows_from(job->split.dropped_origins, place->dropped);
+    } else {
         scan.points = job->split.positions + 3 * place->kept;
         scan.origins = rows_from(job->split.origins, place->kept);
         scan.values = job->split.values != NULL ? job->split.values + place->kept : NULL;
-        scan.n = n_kept;
         scan.value = input->rule != NULL ? input->rule->material : 0;
-        VXD_TRY(vxd_svdag_scan_voxels(queue, &spec->format, &scan, &job->scans[i], err));
-        note_scan(&scan, true, &job->records[i]);
     }
-    if (n_dropped > 0) {
-        scan.points = job->split.dropped + 3 * place->dropped;
-        scan.origins = rows_from(job->split.dropped_origins, place->dropped);
-        scan.values = NULL;
-        scan.n = n_dropped;
-        scan.value = 0;
-        VXD_TRY(vxd_svdag_scan_voxels(queue, &spec->format, &scan,
-                                      &job->scans[job->n_sources + i], err));
-        note_scan(&scan, false, &job->records[job->n_sources + i]);
+    VXD_TRY(vxd_svdag_scan_begin(queue, &spec->format, &scan, &job->scanning, err));
+    note_scan(&scan, !job->casts_dropped, &job->records[part->result]);
+out:
+    return status;
+}
+
+/* Makes a step of the scan of a source's kept points, and then of its dropped ones; *is_done: that
+ * source is scanned. */
+static enum vxd_status scan_source(struct vxd_request *request, struct vxd_queue *queue,
+                                   bool *is_done, struct vxd_err *err)
+{
+    struct integrate_job *job = request->state;
+    const size_t i = job->next_source;
+    const struct vxd_source source = {0, i > 0, i > 0 ? i - 1 : 0};
+    struct vxd_cloud cloud = {0};
+    struct part part = {0};
+    bool is_scanned = true;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_source_build(&job->clouds, &source, &cloud, err));
+    part.n_kept = job->split.n_kept != NULL ? job->split.n_kept[i] : cloud.n_points;
+    part.n_dropped = cloud.n_points - part.n_kept;
+    part.n = job->casts_dropped ? part.n_dropped : part.n_kept;
+    part.result = job->casts_dropped ? job->n_sources + i : i;
+    if (job->scanning == NULL && part.n > 0) {
+        VXD_TRY(begin_scan(request, queue, &cloud, &part, err));
     }
-    place->kept += n_kept;
-    place->dropped += n_dropped;
+    if (job->scanning != NULL) {
+        VXD_TRY(vxd_svdag_scan_step(queue, job->scanning, &job->scans[part.result],
+                                    &is_scanned, err));
+    }
+    *is_done = false;
+    if (is_scanned) {
+        vxd_svdag_scan_end(job->scanning);
+        job->scanning = NULL;
+        *is_done = job->casts_dropped || part.n_dropped == 0;
+        job->casts_dropped = !*is_done;
+    }
+    if (*is_done) {
+        job->casts_dropped = false;
+        job->place.kept += part.n_kept;
+        job->place.dropped += part.n_dropped;
+    }
 out:
     return status;
 }
@@ -493,17 +528,17 @@ static void count_scans(struct integrate_job *job)
     }
 }
 
-/* Scans the next source; the last one gives back what the edit does not need, points and their
- * memory. */
+/* Scans a part of the next source; the last one gives back what the edit does not need, points and
+ * their memory. */
 static enum vxd_status cast(struct vxd_request *request, struct vxd_queue *queue,
                             struct vxd_err *err)
 {
     struct integrate_job *job = request->state;
+    bool is_done;
     enum vxd_status status;
 
-    VXD_TRY(scan_source(request, queue, job->next_source, &job->place, err));
-    VXD_TRY(vxd_queue_wait(queue, err));
-    job->next_source++;
+    VXD_TRY(scan_source(request, queue, &is_done, err));
+    job->next_source += is_done;
     if (job->next_source == job->n_sources) {
         count_scans(job);
         vxd_clouds_free(&job->clouds, queue);
@@ -694,6 +729,10 @@ enum vxd_status vxd_scene_integrate_submit(struct vxd_request *request,
     int64_t since_ns = vxd_clock_ns();
     enum vxd_status status = VXD_OK;
 
+    atomic_store(&request->ends_when_over, true);
+    if (vxd_request_is_over(request)) {
+        return vxd_fail(err, VXD_CANCELLED, NULL, "nobody waits for the reply");
+    }
     switch (job->step) {
     case DECODE:
         VXD_TRY(begin(request, queue, err));
@@ -770,6 +809,8 @@ void vxd_scene_integrate_release(struct vxd_request *request, struct vxd_queue *
     struct integrate_job *job = request->state;
 
     vxd_estimate_release(request, queue, &job->estimate);
+    vxd_svdag_scan_end(job->scanning);
+    job->scanning = NULL;
     vxd_clouds_free(&job->clouds, queue);
     for (size_t i = 0; job->scans != NULL && i < 2 * job->n_sources; i++) {
         vxd_svdag_voxel_list_free(queue, &job->scans[i].hits);

@@ -27,15 +27,6 @@ struct vxd_map_output {
     const void *bytes;             /* readable once the queue has run */
 };
 
-/* The commit of a request on a durable map. Zero-initialised it is none. */
-struct vxd_map_commit {
-    struct vxd_commit base; /* first: request->commit is both */
-    struct vxd_map *map;    /* held by the job; NULL: all maps were listed */
-    struct vxd_map_entry entry;
-    bool has_changed; /* the map was changed in memory */
-    bool is_ended;
-};
-
 struct vxd_map_job {
     struct vxd_map *map;  /* held */
     struct vxd_map *made; /* a new one, not findable yet; held */
@@ -47,7 +38,7 @@ struct vxd_map_job {
     size_t n_outputs;
     struct vxd_hashmap_image image; /* save, load */
     struct vxd_decoder *arena;      /* of a list */
-    struct vxd_map_commit commit;
+    struct vxd_named_commit commit;
 };
 
 /* Find and export. */
@@ -116,18 +107,14 @@ void vxd_map_settle(struct vxd_request *request, struct vxd_queue *queue);
  * errors  UNAVAILABLE         the disk does not take changes now
  *         RESOURCE_EXHAUSTED  no memory, or more than the journal takes at once */
 enum vxd_status vxd_map_pack_change(struct vxd_request *request,
-                                    struct vxd_map_commit *commit, struct vxd_map *map,
+                                    struct vxd_named_commit *commit, struct vxd_map *map,
                                     struct vxd_map_record *record, struct vxd_err *err);
 
 /* Ends a request, at the end of finish, when its reply is complete: for a durable map the
  * reply is given once the change, or what was read, is on the disk. map NULL: all maps
  * were read. */
-void vxd_map_conclude(struct vxd_request *request, struct vxd_map_commit *commit,
-                      struct vxd_map *map, enum vxd_map_change_kind kind);
-
-/* Frees a commit in release, while the map is still held. A change that never got to the
- * journal marks the map as broken. */
-void vxd_map_end_commit(struct vxd_request *request, struct vxd_map_commit *commit);
+void vxd_map_conclude(struct vxd_request *request, struct vxd_named_commit *commit,
+                      struct vxd_map *map, enum vxd_named_change kind);
 
 /* --- map_tensor.c: arrays in and out ----------------------------------------------- */
 
@@ -189,7 +176,7 @@ enum vxd_status vxd_map_read_spec(const Voxeld__V1__MapSpec *spec,
 /* errors  INVALID_ARGUMENT  ttl_s below 0, not a number or above a year */
 enum vxd_status vxd_map_read_terms(const struct vxd_request *request, const char *name,
                                    uint64_t max_bytes, double ttl_s,
-                                   struct vxd_map_terms *out, struct vxd_err *err);
+                                   struct vxd_named_terms *out, struct vxd_err *err);
 
 /* Makes a MapInfo in the arena; vxd_map_fill_info adds the numbers that change.
  * errors  RESOURCE_EXHAUSTED */

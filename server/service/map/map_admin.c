@@ -16,14 +16,14 @@ enum {
 
 struct create_job {
     struct vxd_map_job base; /* first: request->state is both */
-    struct vxd_map_terms terms;
+    struct vxd_named_terms terms;
     struct vxd_map_spec spec;
     Voxeld__V1__MapCreateResponse *reply;
 };
 
 static enum vxd_status read_durability(const struct vxd_request *request,
                                        const Voxeld__V1__MapCreateRequest *input,
-                                       struct vxd_map_terms *terms, struct vxd_err *err)
+                                       struct vxd_named_terms *terms, struct vxd_err *err)
 {
     if (protobuf_c_enum_descriptor_get_value(&voxeld__v1__map_fsync__descriptor,
                                              (int)input->fsync) == NULL) {
@@ -57,7 +57,7 @@ static enum vxd_status read_durability(const struct vxd_request *request,
     terms->durable = true;
     terms->fsync = (enum vxd_fsync)input->fsync;
     terms->journal_max_bytes =
-        input->journal_max_bytes > 0 ? input->journal_max_bytes : VXD_MAP_JOURNAL_BYTES;
+        input->journal_max_bytes > 0 ? input->journal_max_bytes : VXD_NAMED_JOURNAL_BYTES;
     return VXD_OK;
 }
 
@@ -111,8 +111,8 @@ static void compare_specs(const struct vxd_map_spec *has,
 static enum vxd_status check_equal(const struct vxd_map *map,
                                    const struct create_job *job, struct vxd_err *err)
 {
-    const struct vxd_map_terms *has = &map->terms;
-    const struct vxd_map_terms *wished = &job->terms;
+    const struct vxd_named_terms *has = &map->named.terms;
+    const struct vxd_named_terms *wished = &job->terms;
     struct vxd_differing differing = {.n = 0};
 
     compare_specs(&map->spec, &job->spec, &differing);
@@ -134,7 +134,7 @@ enum vxd_status vxd_map_create_submit(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err)
 {
     struct create_job *job = request->state;
-    struct vxd_maps *maps = request->server->maps;
+    struct vxd_names *maps = request->server->maps;
     struct vxd_map *map = vxd_maps_find(maps, job->terms.name);
     enum vxd_status status;
 
@@ -145,8 +145,8 @@ enum vxd_status vxd_map_create_submit(struct vxd_request *request,
     }
     if (map != NULL) {
         job->base.map = map;
-        vxd_map_hold(map);
-        VXD_TRY(vxd_map_check_visible(maps, map, err));
+        vxd_named_hold(&map->named);
+        VXD_TRY(vxd_named_check_visible(&map->named, err));
     }
     if (map != NULL) {
         VXD_TRY(check_equal(map, job, err));
@@ -156,10 +156,7 @@ enum vxd_status vxd_map_create_submit(struct vxd_request *request,
         VXD_TRY(vxd_map_new(maps, queue, &job->terms, &job->spec, NULL, &job->base.made,
                             err));
         map = job->base.made;
-        if (map->terms.durable) {
-            vxd_map_enter_journal(maps, map);
-            VXD_TRY(vxd_map_check_journal(maps, map, 0, err));
-        }
+        VXD_TRY(vxd_named_enter_journal(&map->named, err));
     }
     status = vxd_map_new_info(request->decoder, map, &job->reply->map, err);
 out:
@@ -175,10 +172,10 @@ enum vxd_status vxd_map_create_finish(struct vxd_request *request,
     (void)err;
     request->output = &job->reply->base;
     if (job->base.made != NULL) {
-        vxd_maps_publish(request->server->maps, job->base.made);
-        vxd_map_conclude(request, &job->base.commit, job->base.made, VXD_MAP_MADE);
+        vxd_named_publish(&job->base.made->named);
+        vxd_map_conclude(request, &job->base.commit, job->base.made, VXD_NAMED_MADE);
     } else {
-        vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_MAP_READ);
+        vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_NAMED_READ);
     }
     return VXD_OK;
 }
@@ -213,13 +210,13 @@ enum vxd_status vxd_map_drop_submit(struct vxd_request *request, struct vxd_queu
     if (status == VXD_NOT_FOUND && input->missing_ok) {
         status = VXD_OK;
     }
-    if (status == VXD_UNAVAILABLE && !job->map->durable.is_leaving &&
-        job->map->durable.n_waiting == 0) {
+    if (status == VXD_UNAVAILABLE && !job->map->named.durable.is_leaving &&
+        job->map->named.durable.n_waiting == 0) {
         status =
             VXD_OK; /* a map that cannot be brought back from the disk may be dropped */
     }
     if (status == VXD_OK && job->map != NULL) {
-        status = vxd_map_check_journal(request->server->maps, job->map, 0, err);
+        status = vxd_named_check_journal(&job->map->named, 0, err);
     }
     request->output = &reply->base;
     return status;
@@ -235,10 +232,10 @@ enum vxd_status vxd_map_drop_finish(struct vxd_request *request, struct vxd_queu
         return VXD_OK;
     }
     ((Voxeld__V1__MapDropResponse *)request->output)->existed = true;
-    if (job->map->terms.durable) {
-        vxd_map_conclude(request, &job->commit, job->map, VXD_MAP_DROPPED);
+    if (job->map->named.terms.durable) {
+        vxd_map_conclude(request, &job->commit, job->map, VXD_NAMED_DROPPED);
     } else {
-        vxd_maps_remove(request->server->maps, queue, job->map);
+        vxd_named_remove(&job->map->named, queue);
     }
     return VXD_OK;
 }
@@ -255,11 +252,11 @@ enum vxd_status vxd_map_list_check(struct vxd_request *request, struct vxd_err *
 enum vxd_status vxd_map_list_submit(struct vxd_request *request, struct vxd_queue *queue,
                                     struct vxd_err *err)
 {
-    struct vxd_maps *maps = request->server->maps;
+    struct vxd_names *maps = request->server->maps;
     struct vxd_map_job *job = request->state;
     Voxeld__V1__MapListResponse *reply = vxd_message_new(
         request->decoder, &voxeld__v1__map_list_response__descriptor, err);
-    struct vxd_maps_usage usage;
+    struct vxd_names_usage usage;
     enum vxd_status status;
 
     (void)queue;
@@ -267,23 +264,23 @@ enum vxd_status vxd_map_list_submit(struct vxd_request *request, struct vxd_queu
         return VXD_RESOURCE_EXHAUSTED;
     }
     /* The arena is not the request's decoder, whose budget depends on the request's size. */
-    vxd_maps_get_usage(maps, &usage);
-    status =
-        vxd_decoder_create((usage.n_maps + 1) * MAX_INFO_BYTES, NULL, &job->arena, err);
+    vxd_names_get_usage(maps, &usage);
+    status = vxd_decoder_create((usage.n + 1) * MAX_INFO_BYTES, NULL, &job->arena, err);
     if (status != VXD_OK) {
         return status;
     }
-    reply->maps = vxd_message_pointers(job->arena, usage.n_maps, err);
+    reply->maps = vxd_message_pointers(job->arena, usage.n, err);
     if (reply->maps == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    for (struct vxd_map *m = vxd_maps_next(maps, NULL); m != NULL;
-         m = vxd_maps_next(maps, m)) {
+    for (struct vxd_named *n = vxd_names_next(maps, NULL); n != NULL;
+         n = vxd_names_next(maps, n)) {
         struct vxd_err why;
 
-        (void)vxd_map_check_visible(maps, m,
-                                    &why); /* brings it back where that is possible */
-        status = vxd_map_new_info(job->arena, m, &reply->maps[reply->n_maps], err);
+        (void)vxd_named_check_visible(n,
+                                      &why); /* brings it back where that is possible */
+        status = vxd_map_new_info(job->arena, (const struct vxd_map *)n,
+                                  &reply->maps[reply->n_maps], err);
         if (status != VXD_OK) {
             return status;
         }
@@ -302,7 +299,7 @@ enum vxd_status vxd_map_list_finish(struct vxd_request *request, struct vxd_queu
 
     (void)queue;
     (void)err;
-    vxd_map_conclude(request, &job->commit, NULL, VXD_MAP_READ);
+    vxd_map_conclude(request, &job->commit, NULL, VXD_NAMED_READ);
     return VXD_OK;
 }
 
@@ -336,10 +333,10 @@ enum vxd_status vxd_map_get_submit(struct vxd_request *request, struct vxd_queue
     if (map == NULL) {
         return vxd_missing_map(request, "name", input->name, err);
     }
-    if (map->terms.durable) {
+    if (map->named.terms.durable) {
         job->map = map; /* this does not count as a use of the map */
-        vxd_map_hold(map);
-        VXD_TRY(vxd_map_check_visible(request->server->maps, map, err));
+        vxd_named_hold(&map->named);
+        VXD_TRY(vxd_named_check_visible(&map->named, err));
     }
     VXD_TRY(vxd_map_new_info(request->decoder, map, &reply->map, err));
     VXD_TRY(vxd_hashmap_get_stats(queue, map->hashmap, &stats, err));
@@ -360,7 +357,7 @@ enum vxd_status vxd_map_get_finish(struct vxd_request *request, struct vxd_queue
     (void)queue;
     (void)err;
     if (job->map != NULL) {
-        vxd_map_conclude(request, &job->commit, job->map, VXD_MAP_READ);
+        vxd_map_conclude(request, &job->commit, job->map, VXD_NAMED_READ);
     }
     return VXD_OK;
 }

@@ -139,7 +139,7 @@ enum vxd_status vxd_map_read_spec(const Voxeld__V1__MapSpec *spec,
 
 enum vxd_status vxd_map_read_terms(const struct vxd_request *request, const char *name,
                                    uint64_t max_bytes, double ttl_s,
-                                   struct vxd_map_terms *out, struct vxd_err *err)
+                                   struct vxd_named_terms *out, struct vxd_err *err)
 {
     enum vxd_status status = vxd_map_check_name(name, "name", err);
 
@@ -247,17 +247,17 @@ enum vxd_status vxd_map_new_info(struct vxd_decoder *arena, const struct vxd_map
     if (info == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(copy_text(arena, map->terms.name, &info->name, err));
-    VXD_TRY(copy_text(arena, map->terms.owner, &info->owner, err));
+    VXD_TRY(copy_text(arena, map->named.terms.name, &info->name, err));
+    VXD_TRY(copy_text(arena, map->named.terms.owner, &info->owner, err));
     VXD_TRY(new_spec(arena, &map->spec, &info->spec, err));
     VXD_TRY(vxd_map_new_lattice(arena, &map->spec, &info->lattice, err));
-    info->max_bytes = map->terms.max_bytes;
-    info->generation = map->generation;
-    info->ttl_s = (double)map->terms.ttl_ns / 1e9;
-    info->created_ns = map->created_unix_ns;
-    info->durable = map->terms.durable;
-    info->fsync = (Voxeld__V1__MapFsync)map->terms.fsync;
-    info->journal_max_bytes = map->terms.journal_max_bytes;
+    info->max_bytes = map->named.terms.max_bytes;
+    info->generation = map->named.generation;
+    info->ttl_s = (double)map->named.terms.ttl_ns / 1e9;
+    info->created_ns = map->named.created_unix_ns;
+    info->durable = map->named.terms.durable;
+    info->fsync = (Voxeld__V1__MapFsync)map->named.terms.fsync;
+    info->journal_max_bytes = map->named.terms.journal_max_bytes;
     vxd_map_fill_info(info, map);
     *out = info;
 out:
@@ -266,16 +266,16 @@ out:
 
 void vxd_map_fill_info(Voxeld__V1__MapInfo *info, const struct vxd_map *map)
 {
-    int64_t left_ns = map->used_ns + map->terms.ttl_ns - vxd_clock_ns();
+    int64_t left_ns = map->named.used_ns + map->named.terms.ttl_ns - vxd_clock_ns();
 
-    info->unavailable = map->durable.is_broken;
-    if (!map->durable.is_broken) {
+    info->unavailable = map->named.durable.is_broken;
+    if (!map->named.durable.is_broken) {
         info->n_entries = map->n_entries;
         info->capacity = vxd_hashmap_capacity(map->hashmap);
         info->erase_epoch = vxd_map_epoch(map);
     }
     info->n_bytes = vxd_hashmap_n_bytes(map->hashmap);
-    if (map->terms.ttl_ns > 0) {
+    if (map->named.terms.ttl_ns > 0) {
         info->ttl_left_s = left_ns > 0 ? (double)left_ns / 1e9 : 0;
     }
 }

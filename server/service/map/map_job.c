@@ -31,8 +31,8 @@ enum vxd_status vxd_map_open(struct vxd_request *request, const char *name,
     if (job->map == NULL) {
         return vxd_missing_map(request, "name", name, err);
     }
-    vxd_map_hold(job->map);
-    return vxd_map_check_visible(request->server->maps, job->map, err);
+    vxd_named_hold(&job->map->named);
+    return vxd_named_check_visible(&job->map->named, err);
 }
 
 enum vxd_status vxd_map_take_device(struct vxd_map_job *job, struct vxd_queue *queue,
@@ -138,14 +138,13 @@ void vxd_map_settle(struct vxd_request *request, struct vxd_queue *queue)
     if (vxd_hashmap_size(queue, job->map->hashmap, &n_entries, NULL) == VXD_OK) {
         job->map->n_entries = n_entries;
     }
-    vxd_maps_account(request->server->maps, job->map);
+    vxd_named_account(&job->map->named);
 }
 
 void vxd_map_release(struct vxd_request *request, struct vxd_queue *queue)
 {
     struct vxd_map_job *job = request->state;
     struct vxd_context *context = vxd_queue_context(queue);
-    struct vxd_maps *maps = request->server->maps;
 
     for (size_t i = 0; i < job->n_outputs; i++) {
         vxd_device_free(queue, &job->outputs[i].device_buffer);
@@ -162,13 +161,13 @@ void vxd_map_release(struct vxd_request *request, struct vxd_queue *queue)
     }
     vxd_decoder_destroy(job->arena);
     job->arena = NULL;
-    vxd_map_end_commit(request, &job->commit);
+    vxd_named_end_commit(&job->commit);
     if (job->map != NULL) {
         /* The map may have grown before a failure. */
-        vxd_maps_account(maps, job->map);
-        vxd_map_drop(maps, queue, job->map);
+        vxd_named_account(&job->map->named);
+        vxd_named_drop(&job->map->named, queue);
     }
     if (job->made != NULL) {
-        vxd_map_drop(maps, queue, job->made);
+        vxd_named_drop(&job->made->named, queue);
     }
 }

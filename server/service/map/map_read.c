@@ -292,7 +292,7 @@ enum vxd_status vxd_map_find_finish(struct vxd_request *request, struct vxd_queu
     reply->erase_epoch = vxd_map_epoch(job->base.map);
     reply->engine_ms = (double)request->engine_ns / 1e6;
     request->output = &reply->base;
-    vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_MAP_READ);
+    vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_NAMED_READ);
 out:
     return status;
 }
@@ -423,7 +423,7 @@ enum vxd_status vxd_map_export_finish(struct vxd_request *request,
     reply->n_entries = map->n_entries;
     reply->erase_epoch = vxd_map_epoch(map);
     request->output = &reply->base;
-    vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_MAP_READ);
+    vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_NAMED_READ);
 out:
     return status;
 }

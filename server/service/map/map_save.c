@@ -8,7 +8,7 @@
 
 struct file_job {
     struct vxd_map_job base; /* first: request->state is both */
-    struct vxd_map_terms terms;
+    struct vxd_named_terms terms;
     const char *file;
     struct vxd_map *replaced;
 };
@@ -94,7 +94,7 @@ enum vxd_status vxd_map_save_finish(struct vxd_request *request, struct vxd_queu
 
     (void)queue;
     (void)err;
-    vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_MAP_READ);
+    vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_NAMED_READ);
     return VXD_OK;
 }
 
@@ -141,16 +141,16 @@ enum vxd_status vxd_map_load_submit(struct vxd_request *request, struct vxd_queu
                          "there is a map \"%s\"; say replace to have it replaced",
                          job->terms.name));
     }
-    if (job->replaced != NULL && job->replaced->terms.durable) {
+    if (job->replaced != NULL && job->replaced->named.terms.durable) {
         VXD_TRY(vxd_fail(err, VXD_FAILED_PRECONDITION, "replace",
                          "the map \"%s\" is durable; drop it first", job->terms.name));
     }
     VXD_TRY(vxd_map_file_read(server->context, server->config.data_dir, job->file, &spec,
                               image, &info, err));
-    image->spec.max_bytes = vxd_maps_allowance(server->maps, &job->terms, NULL);
+    image->spec.max_bytes = vxd_names_allowance(server->maps, &job->terms, NULL);
     status = vxd_hashmap_import(queue, image, &hashmap, err);
     if (status != VXD_OK) {
-        vxd_maps_explain(server->maps, &job->terms, NULL, err);
+        vxd_names_explain(server->maps, &job->terms, NULL, err);
         goto out;
     }
     VXD_TRY(vxd_map_new(server->maps, queue, &job->terms, &spec, hashmap, &job->base.made,
@@ -170,8 +170,8 @@ enum vxd_status vxd_map_load_finish(struct vxd_request *request, struct vxd_queu
 
     (void)err;
     if (job->replaced != NULL) {
-        vxd_maps_remove(request->server->maps, queue, job->replaced);
+        vxd_named_remove(&job->replaced->named, queue);
     }
-    vxd_maps_publish(request->server->maps, job->base.made);
+    vxd_named_publish(&job->base.made->named);
     return VXD_OK;
 }

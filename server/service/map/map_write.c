@@ -219,8 +219,8 @@ enum vxd_status vxd_map_insert_submit(struct vxd_request *request,
     args.values = any ? job->rows.device : NULL;
     VXD_TRY(pack_change(request, VXD_MAP_RECORD_INSERT, err));
     if (job->n > 0) {
-        VXD_TRY(vxd_maps_prepare(request->server->maps, queue, job->base.map, args.keys,
-                                 job->n, &args.max_new, err));
+        VXD_TRY(
+            vxd_map_prepare(queue, job->base.map, args.keys, job->n, &args.max_new, err));
         VXD_TRY(vxd_hashmap_insert(queue, job->base.map->hashmap, &args, err));
         job->base.commit.has_changed = true;
     }
@@ -248,7 +248,7 @@ enum vxd_status vxd_map_insert_finish(struct vxd_request *request,
         vxd_map_show(reply->indices, job->indices);
         vxd_map_show(reply->is_new, job->mask);
     }
-    vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_MAP_CHANGED);
+    vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_NAMED_CHANGED);
     return VXD_OK;
 }
 
@@ -357,7 +357,7 @@ enum vxd_status vxd_map_erase_finish(struct vxd_request *request, struct vxd_que
     if (reply->erased != NULL) {
         vxd_map_show(reply->erased, job->mask);
     }
-    vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_MAP_CHANGED);
+    vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_NAMED_CHANGED);
     return VXD_OK;
 }
 
@@ -453,8 +453,7 @@ static enum vxd_status find_entries(struct vxd_request *request, struct vxd_queu
                                 err);
     }
     args.is_new = job->is_new->device;
-    VXD_TRY(vxd_maps_prepare(request->server->maps, queue, job->base.map, keys, job->n,
-                             &args.max_new, err));
+    VXD_TRY(vxd_map_prepare(queue, job->base.map, keys, job->n, &args.max_new, err));
     VXD_TRY(vxd_hashmap_insert(queue, hashmap, &args, err));
     job->base.commit.has_changed = true;
 out:
@@ -571,6 +570,6 @@ enum vxd_status vxd_map_update_finish(struct vxd_request *request,
     if (reply->updated != NULL) {
         vxd_map_show(reply->updated, job->mask);
     }
-    vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_MAP_CHANGED);
+    vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_NAMED_CHANGED);
     return VXD_OK;
 }

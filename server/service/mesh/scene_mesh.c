@@ -245,6 +245,7 @@ static enum vxd_status make_lists(struct vxd_request *request, struct vxd_queue 
     const struct vxd_svdag_format *format = &job->base.scene->spec.format;
     enum vxd_status status = VXD_OK;
 
+    atomic_store(&request->ends_when_over, true);
     while (job->state.triangle < mesh->n && status == VXD_OK) {
         struct vxd_svdag_voxel_list *list;
 

@@ -90,73 +90,12 @@ static void place(const struct vxd_render_job *job, const Voxeld__V1__Vec3 *v,
                (v->z - spec->origin_m[2]) / spec->voxel_size_m);
 }
 
-/* Half of the box's diagonal. */
-static double radius_of(const struct vxd_svdag_export *box)
+/* The corners of the box. */
+static void corners_of(const struct vxd_svdag_export *box, double low[3], double high[3])
 {
-    double square = 0;
-
     for (int i = 0; i < 3; i++) {
-        double half = (double)(box->high[i] - box->low[i]) / 2;
-
-        square += half * half;
-    }
-    return sqrt(square);
-}
-
-static double dot(const double a[3], const double b[3])
-{
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-}
-
-/* How far from the target the eye has to be, against `from`, that all corners of the box are in a
- * picture: its half height and half width where the view has length 1. */
-static double distance_for(const struct vxd_svdag_export *box, const double target[3],
-                           const double from[3], double half, double aspect)
-{
-    const double across = sqrt(from[0] * from[0] + from[1] * from[1]);
-    const double right[3] = {-from[1] / across, from[0] / across, 0};
-    const double up[3] = {-from[0] * from[2] / across, -from[1] * from[2] / across,
-                          across};
-    double distance = 1;
-
-    for (int k = 0; k < 8; k++) {
-        double corner[3];
-        double needed;
-
-        for (int i = 0; i < 3; i++) {
-            corner[i] =
-                (double)((k >> i & 1) != 0 ? box->high[i] : box->low[i]) - target[i];
-        }
-        needed = fmax(fabs(dot(corner, right)) / (half * aspect),
-                      fabs(dot(corner, up)) / half);
-        distance = fmax(distance, needed + dot(corner, from));
-    }
-    return distance;
-}
-
-/* Puts the eye so far from the target that all of the box is in the picture, as seen from above a
- * corner; panoramas are seen from above the middle. */
-static void set_eye(const struct vxd_render_job *job, double eye[3],
-                    const double target[3])
-{
-    static const double from[3] = {-0.62, -0.54, 0.569386}; /* of length 1 */
-    const struct vxd_render_picture *picture = &job->picture;
-    double radius = radius_of(&job->box);
-    double half = tan(picture->camera.fov_y_deg * 3.14159265358979 / 360);
-    double aspect = (double)picture->width / picture->height;
-    double distance = 2 * radius;
-
-    if (picture->camera.kind >= VXD_RENDER_EQUIRECTANGULAR) {
-        set_vector(eye, target[0], target[1],
-                   (double)job->box.high[2] + 0.05 * radius + 1);
-        return;
-    }
-    if (picture->camera.kind == VXD_RENDER_PINHOLE) {
-        distance = 1.03 * distance_for(&job->box, target, from, half, aspect);
-    }
-    for (int i = 0; i < 3; i++) {
-        eye[i] = target[i] + from[i] * distance;
-        eye[i] = fmin(fmax(eye[i], -VXD_RENDER_MAX_PLACE), VXD_RENDER_MAX_PLACE);
+        low[i] = (double)box->low[i];
+        high[i] = (double)box->high[i];
     }
 }
 
@@ -164,7 +103,10 @@ static void set_view(struct vxd_render_job *job, const Voxeld__V1__RenderView *v
 {
     struct vxd_render_camera *camera = &job->picture.camera;
     const Voxeld__V1__Vec3 *up = view != NULL ? view->up : NULL;
+    double low[3];
+    double high[3];
 
+    corners_of(&job->box, low, high);
     set_vector(camera->up, 0, 0, 1);
     if (up != NULL && (up->x != 0 || up->y != 0 || up->z != 0)) {
         set_vector(camera->up, up->x, up->y, up->z);
@@ -173,13 +115,13 @@ static void set_view(struct vxd_render_job *job, const Voxeld__V1__RenderView *v
         place(job, view->target, camera->target);
     } else {
         for (int i = 0; i < 3; i++) {
-            camera->target[i] = (double)(job->box.low[i] + job->box.high[i]) / 2;
+            camera->target[i] = (low[i] + high[i]) / 2;
         }
     }
     if (view != NULL && view->eye != NULL) {
         place(job, view->eye, camera->eye);
     } else {
-        set_eye(job, camera->eye, camera->target);
+        vxd_render_stand_back(&job->picture, low, high, camera->target, 1, camera->eye);
     }
     /* Where we chose the target, or both lie so near that doubles do not tell them apart, and
      * for panoramas, whose view is level. */
@@ -197,12 +139,15 @@ void vxd_render_set_camera(struct vxd_render_job *job,
     struct vxd_render_picture *picture = &job->picture;
     double aspect = (double)picture->width / picture->height;
     bool has_heights = input->z_low_m < input->z_high_m;
+    double low[3];
+    double high[3];
 
+    corners_of(&job->box, low, high);
     set_view(job, input->view);
     picture->voxel_size_m = spec->voxel_size_m;
-    picture->camera.view_height = input->view_height_m > 0
-                                      ? input->view_height_m / spec->voxel_size_m
-                                      : 2 * radius_of(&job->box) / fmin(aspect, 1);
+    picture->camera.view_height =
+        input->view_height_m > 0 ? input->view_height_m / spec->voxel_size_m
+                                 : 2 * vxd_render_box_radius(low, high) / fmin(aspect, 1);
     /* Nothing is farther away. */
     picture->ao_radius =
         fmin(input->ao_radius_m / spec->voxel_size_m, VXD_RENDER_MAX_PLACE);

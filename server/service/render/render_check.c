@@ -220,11 +220,11 @@ static double strength(double value, double absent)
 static void read_picture(const Voxeld__V1__SceneRenderRequest *input,
                          struct vxd_render_picture *picture)
 {
-    static const double sun[3] = {-0.5, -0.35, 0.8};
     const Voxeld__V1__Vec3 *direction = input->sun_direction;
     bool is_path = input->mode == VOXELD__V1__RENDER_MODE__RENDER_PATH;
     bool is_ao = input->mode == VOXELD__V1__RENDER_MODE__RENDER_AO;
 
+    vxd_render_set_sky(picture);
     picture->camera.kind = (enum vxd_render_camera_kind)input->camera;
     picture->camera.fov_y_deg = input->fov_y_deg > 0 ? input->fov_y_deg : 50;
     picture->mode = modes[input->mode];
@@ -235,19 +235,15 @@ static void read_picture(const Voxeld__V1__SceneRenderRequest *input,
     picture->bounces = input->bounces > 0 ? input->bounces : PATH_BOUNCES;
     picture->seed = input->seed;
     picture->shadows = !input->no_shadows;
-    memcpy(picture->sun_direction, sun, sizeof sun);
     if (direction != NULL &&
         (direction->x != 0 || direction->y != 0 || direction->z != 0)) {
         picture->sun_direction[0] = direction->x;
         picture->sun_direction[1] = direction->y;
         picture->sun_direction[2] = direction->z;
     }
-    picture->sun = strength(input->sun, 0.8);
-    picture->ambient = strength(input->ambient, 0.4);
+    picture->sun = strength(input->sun, picture->sun);
+    picture->ambient = strength(input->ambient, picture->ambient);
     picture->sky = is_path ? strength(input->ambient, 0.75) : 0;
-    picture->sky_zenith = 0x6f9ad3;
-    picture->sky_horizon = 0xe3ebf2;
-    picture->sky_ground = 0xbfc4c9;
     picture->variation = input->variation;
     picture->detail = input->detail;
 }

@@ -320,6 +320,7 @@ enum vxd_status vxd_scene_begin_change(struct vxd_request *request,
     job->commit.is_fusing = true;
     vxd_scene_allow(job->scene);
     vxd_svdag_set_stop(job->state.svdag, is_over, request);
+    atomic_store(&request->ends_when_over, true);
 out:
     return status;
 }

@@ -30,7 +30,7 @@ enum vxd_status vxd_slac_open_grid(struct vxd_queue *queue, const struct vxd_map
 
 /* Finds a map that may be seen. On the write lane; borrowed until the stage ends.
  * errors  NOT_FOUND  err.field is `field`; UNAVAILABLE  of a durable map */
-enum vxd_status vxd_slac_find_map(struct vxd_maps *maps, const char *name,
+enum vxd_status vxd_slac_find_map(struct vxd_names *maps, const char *name,
                                   const char *field, struct vxd_map **out,
                                   struct vxd_err *err);
 

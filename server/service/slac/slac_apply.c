@@ -161,7 +161,7 @@ enum vxd_status vxd_slac_apply_finish(struct vxd_request *request,
     job->reply->n_points = job->n;
     job->reply->n_inside = vxd_map_count(job->inside, job->n);
     job->reply->engine_ms = (double)request->engine_ns / 1e6;
-    vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_MAP_READ);
+    vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_NAMED_READ);
     return VXD_OK;
 }
 
@@ -180,7 +180,7 @@ struct deform_job {
     struct vxd_map_job base;         /* first: request->state is both */
     struct vxd_named_volume *volume; /* held */
     struct vxd_named_volume *made;   /* held */
-    struct vxd_volume_terms terms;
+    struct vxd_named_terms terms;
     struct vxd_deform *deform;
     Voxeld__V1__SlacDeformVolumeResponse *reply;
 };
@@ -222,15 +222,15 @@ static enum vxd_status find_volume(struct vxd_request *request, const char *name
                                    struct vxd_err *err)
 {
     struct deform_job *job = request->state;
-    struct vxd_volumes *volumes = request->server->volumes;
+    struct vxd_names *volumes = request->server->volumes;
     enum vxd_status status;
 
     job->volume = vxd_volumes_find(volumes, name);
     if (job->volume == NULL) {
         return vxd_fail(err, VXD_NOT_FOUND, "volume", "there is no volume \"%s\"", name);
     }
-    vxd_named_volume_hold(job->volume);
-    VXD_TRY(vxd_volume_check_visible(volumes, job->volume, err));
+    vxd_named_hold(&job->volume->named);
+    VXD_TRY(vxd_named_check_visible(&job->volume->named, err));
     if (vxd_volumes_find(volumes, job->terms.name) != NULL) {
         VXD_TRY(vxd_fail(err, VXD_ALREADY_EXISTS, "to",
                          "there is a volume \"%s\" already", job->terms.name));
@@ -246,7 +246,7 @@ enum vxd_status vxd_slac_deform_volume_submit(struct vxd_request *request,
     const Voxeld__V1__SlacDeformVolumeRequest *input =
         (const Voxeld__V1__SlacDeformVolumeRequest *)request->input;
     struct deform_job *job = request->state;
-    struct vxd_volumes *volumes = request->server->volumes;
+    struct vxd_names *volumes = request->server->volumes;
     struct vxd_volume *volume = NULL;
     struct vxd_volume_info info;
     enum vxd_status status;
@@ -259,21 +259,21 @@ enum vxd_status vxd_slac_deform_volume_submit(struct vxd_request *request,
     if (job->volume == NULL) {
         VXD_TRY(find_volume(request, input->volume, err));
     }
-    if (vxd_volume_is_waiting(volumes, job->volume)) { /* for the disk */
+    if (vxd_named_is_waiting(volumes, &job->volume->named)) { /* for the disk */
         request->is_waiting = true;
         request->more = true;
         return VXD_OK;
     }
     VXD_TRY(vxd_map_open(request, input->name, err));
     VXD_TRY(vxd_slac_open_grid(queue, job->base.map, "name", &job->deform, err));
-    job->terms.max_bytes = job->volume->terms.max_bytes;
-    vxd_volume_get_info(job->volume->volume, &info);
-    VXD_TRY(vxd_volumes_check_copy(volumes, &job->terms, info.n_bytes, err));
-    VXD_TRY(
-        vxd_slac_deform_volume(queue, job->volume->volume, job->deform, &volume, err));
+    job->terms.max_bytes = job->volume->named.terms.max_bytes;
+    vxd_volume_get_info(job->volume->state.volume, &info);
+    VXD_TRY(vxd_names_check_copy(volumes, &job->terms, info.n_bytes, err));
+    VXD_TRY(vxd_slac_deform_volume(queue, job->volume->state.volume, job->deform, &volume,
+                                   err));
     VXD_TRY(vxd_named_volume_new(volumes, queue, &job->terms, &job->volume->spec, volume,
                                  &job->made, err));
-    vxd_volume_get_info(job->made->volume, &info);
+    vxd_volume_get_info(job->made->state.volume, &info);
     job->reply->n_blocks = info.n_blocks;
     job->reply->stamp = info.version;
     request->output = &job->reply->base;
@@ -290,23 +290,22 @@ enum vxd_status vxd_slac_deform_volume_finish(struct vxd_request *request,
     (void)queue;
     (void)err;
     job->reply->engine_ms = (double)request->engine_ns / 1e6;
-    vxd_volumes_publish(request->server->volumes, job->made);
+    vxd_named_publish(&job->made->named);
     return VXD_OK;
 }
 
 void vxd_slac_deform_volume_release(struct vxd_request *request, struct vxd_queue *queue)
 {
     struct deform_job *job = request->state;
-    struct vxd_volumes *volumes = request->server->volumes;
 
     vxd_deform_destroy(queue, job->deform);
     job->deform = NULL;
     if (job->made != NULL) {
-        vxd_named_volume_drop(volumes, queue, job->made);
+        vxd_named_drop(&job->made->named, queue);
         job->made = NULL;
     }
     if (job->volume != NULL) {
-        vxd_named_volume_drop(volumes, queue, job->volume);
+        vxd_named_drop(&job->volume->named, queue);
         job->volume = NULL;
     }
     vxd_map_release(request, queue);

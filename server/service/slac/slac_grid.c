@@ -2,7 +2,7 @@
 /* Control grids of named maps. */
 #include "server/service/slac/slac_service.h"
 
-enum vxd_status vxd_slac_find_map(struct vxd_maps *maps, const char *name,
+enum vxd_status vxd_slac_find_map(struct vxd_names *maps, const char *name,
                                   const char *field, struct vxd_map **out,
                                   struct vxd_err *err)
 {
@@ -10,7 +10,7 @@ enum vxd_status vxd_slac_find_map(struct vxd_maps *maps, const char *name,
     if (*out == NULL) {
         return vxd_fail(err, VXD_NOT_FOUND, field, "there is no map \"%.63s\"", name);
     }
-    return vxd_map_check_visible(maps, *out, err);
+    return vxd_named_check_visible(&(*out)->named, err);
 }
 
 enum vxd_status vxd_slac_open_grid(struct vxd_queue *queue, const struct vxd_map *map,
@@ -27,12 +27,12 @@ enum vxd_status vxd_slac_open_grid(struct vxd_queue *queue, const struct vxd_map
         spec->size_m[2] != spec->size_m[0]) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
                         "the map \"%s\" is no control grid: it has no lattice of cubes",
-                        map->terms.name);
+                        map->named.terms.name);
     }
     if (array < 0) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
                         "the map \"%s\" is no control grid: it has no array \"%s\"",
-                        map->terms.name, VXD_SLAC_OFFSET_NAME);
+                        map->named.terms.name, VXD_SLAC_OFFSET_NAME);
     }
     memcpy(lattice.origin_m, spec->origin_m, sizeof lattice.origin_m);
     status = vxd_deform_create(queue, map->hashmap, array, &lattice, out, err);

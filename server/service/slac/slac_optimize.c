@@ -26,7 +26,7 @@ static enum vxd_status check_name(struct vxd_request *request, struct vxd_err *e
                         "there is a map \"%s\"; say replace to have it replaced",
                         job->terms.name);
     }
-    if (job->replaced != NULL && job->replaced->terms.durable) {
+    if (job->replaced != NULL && job->replaced->named.terms.durable) {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, "replace",
                         "the map \"%s\" is durable; drop it first", job->terms.name);
     }
@@ -38,7 +38,7 @@ static enum vxd_status hold_volumes(struct vxd_request *request, struct vxd_err 
     const Voxeld__V1__SlacOptimizeRequest *input =
         (const Voxeld__V1__SlacOptimizeRequest *)request->input;
     struct vxd_slac_optimize_job *job = request->state;
-    struct vxd_volumes *volumes = request->server->volumes;
+    struct vxd_names *volumes = request->server->volumes;
     enum vxd_status status = VXD_OK;
 
     for (size_t i = 0; i < input->n_volumes; i++) {
@@ -51,7 +51,7 @@ static enum vxd_status hold_volumes(struct vxd_request *request, struct vxd_err 
             return vxd_fail(err, VXD_NOT_FOUND, field, "there is no volume \"%s\"",
                             input->volumes[i]);
         }
-        vxd_named_volume_hold(volume);
+        vxd_named_hold(&volume->named);
         job->parts[i].volume = volume;
     }
     return status;
@@ -129,7 +129,7 @@ static enum vxd_status make_surface(struct vxd_request *request, struct vxd_queu
 {
     const struct vxd_surface_args args = {.kind = VXD_SURFACE_POINTS};
     struct vxd_slac_optimize_job *job = request->state;
-    struct vxd_volumes *volumes = request->server->volumes;
+    struct vxd_names *volumes = request->server->volumes;
     struct vxd_slac_part *part = &job->parts[job->n_surfaces];
     struct vxd_slac_fragment *fragment = &job->fragments[job->n_surfaces];
     struct vxd_surface_outputs out = {0};
@@ -137,12 +137,12 @@ static enum vxd_status make_surface(struct vxd_request *request, struct vxd_queu
     struct vxd_surface_counts n;
     enum vxd_status status;
 
-    VXD_TRY(vxd_volume_check_visible(volumes, part->volume, err));
-    *waits = vxd_volume_is_waiting(volumes, part->volume);
+    VXD_TRY(vxd_named_check_visible(&part->volume->named, err));
+    *waits = vxd_named_is_waiting(volumes, &part->volume->named);
     if (*waits) {
         return VXD_OK;
     }
-    VXD_TRY(vxd_surface_create(queue, part->volume->volume, &args, &surface, err));
+    VXD_TRY(vxd_surface_create(queue, part->volume->state.volume, &args, &surface, err));
     vxd_surface_get_counts(surface, &n);
     if (n.n_vertices == 0) {
         VXD_TRY(vxd_fail(err, VXD_FAILED_PRECONDITION, "volumes",
@@ -159,7 +159,7 @@ static enum vxd_status make_surface(struct vxd_request *request, struct vxd_queu
     memcpy(fragment->origin_m, part->volume->spec.origin_m, sizeof fragment->origin_m);
     vxd_surface_destroy(queue, surface);
     surface = NULL;
-    vxd_named_volume_drop(volumes, queue, part->volume);
+    vxd_named_drop(&part->volume->named, queue);
     part->volume = NULL;
     job->n_surfaces++;
 out:
@@ -172,7 +172,7 @@ static enum vxd_status keep_grid(struct vxd_request *request, struct vxd_queue *
                                  struct vxd_err *err)
 {
     struct vxd_slac_optimize_job *job = request->state;
-    struct vxd_maps *maps = request->server->maps;
+    struct vxd_names *maps = request->server->maps;
     struct vxd_map_spec spec = {
         .array_names = {[VXD_SLAC_OFFSETS] = VXD_SLAC_OFFSET_NAME,
                         [VXD_SLAC_ROTATIONS] = VXD_SLAC_ROTATION_NAME},
@@ -187,10 +187,10 @@ static enum vxd_status keep_grid(struct vxd_request *request, struct vxd_queue *
     (void)snprintf(spec.frame_id, sizeof spec.frame_id, "fragment");
     grid = vxd_slac_take_grid(job->slac);
     spec.engine = *vxd_hashmap_get_spec(grid);
-    if (vxd_hashmap_n_bytes(grid) > vxd_maps_allowance(maps, &job->terms, NULL)) {
+    if (vxd_hashmap_n_bytes(grid) > vxd_names_allowance(maps, &job->terms, NULL)) {
         status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                           "the control grid takes %zu bytes", vxd_hashmap_n_bytes(grid));
-        vxd_maps_explain(maps, &job->terms, NULL, err);
+        vxd_names_explain(maps, &job->terms, NULL, err);
         vxd_hashmap_destroy(queue, grid);
         goto out;
     }
@@ -429,10 +429,10 @@ enum vxd_status vxd_slac_optimize_finish(struct vxd_request *request,
     (void)err;
     job->reply->replaced = job->replaced != NULL;
     if (job->replaced != NULL) {
-        vxd_maps_remove(request->server->maps, queue, job->replaced);
+        vxd_named_remove(&job->replaced->named, queue);
     }
     if (job->base.made != NULL) {
-        vxd_maps_publish(request->server->maps, job->base.made);
+        vxd_named_publish(&job->base.made->named);
     }
     job->reply->engine_ms = (double)request->engine_ns / 1e6;
     end_job(request, VOXELD__V1__SLAC_STATE__SLAC_DONE, "");
@@ -449,7 +449,7 @@ void vxd_slac_optimize_release(struct vxd_request *request, struct vxd_queue *qu
     job->slac = NULL;
     for (size_t i = 0; i < job->n_parts; i++) {
         if (job->parts[i].volume != NULL) {
-            vxd_named_volume_drop(request->server->volumes, queue, job->parts[i].volume);
+            vxd_named_drop(&job->parts[i].volume->named, queue);
             job->parts[i].volume = NULL;
         }
     }

@@ -298,7 +298,7 @@ enum vxd_status vxd_slac_optimize_check(struct vxd_request *request, struct vxd_
         (const Voxeld__V1__SlacOptimizeRequest *)request->input;
     struct vxd_slac_optimize_job *job =
         vxd_message_array(request->decoder, 1, sizeof *job, err);
-    struct vxd_volumes_usage usage;
+    struct vxd_names_usage usage;
     enum vxd_status status;
 
     if (job == NULL) {
@@ -315,7 +315,7 @@ enum vxd_status vxd_slac_optimize_check(struct vxd_request *request, struct vxd_
     }
     if (input->n_volumes > 0) {
         VXD_TRY(check_volumes(input, job, err));
-        vxd_volumes_get_usage(request->server->volumes, &usage);
+        vxd_names_get_usage(request->server->volumes, &usage);
         request->cost_bytes = usage.n_bytes / 4;
     } else {
         VXD_TRY(read_clouds(request, input, err));

@@ -82,7 +82,7 @@ struct vxd_slac_optimize_job {
     uint32_t iteration;
     int64_t max_ns; /* from when it began */
     int64_t began_ns;
-    struct vxd_map_terms terms;
+    struct vxd_named_terms terms;
     uint64_t id; /* among the jobs; 0: it has not begun */
     bool is_ended;
     size_t n_parts;

@@ -21,7 +21,7 @@ enum {
 
 struct create_job {
     struct vxd_volume_job base; /* first: request->state is both */
-    struct vxd_volume_terms terms;
+    struct vxd_named_terms terms;
     struct vxd_volume_spec spec;
     Voxeld__V1__VolumeCreateResponse *reply;
 };
@@ -78,7 +78,7 @@ out:
 
 enum vxd_status vxd_volume_read_durability(const struct vxd_request *request,
                                            const struct vxd_volume_durability *wished,
-                                           struct vxd_volume_terms *terms,
+                                           struct vxd_named_terms *terms,
                                            struct vxd_err *err)
 {
     if (protobuf_c_enum_descriptor_get_value(&voxeld__v1__volume_fsync__descriptor,
@@ -113,12 +113,12 @@ enum vxd_status vxd_volume_read_durability(const struct vxd_request *request,
     terms->durable = true;
     terms->fsync = (enum vxd_fsync)wished->fsync;
     terms->journal_max_bytes = wished->journal_max_bytes > 0 ? wished->journal_max_bytes
-                                                             : VXD_VOLUME_JOURNAL_BYTES;
+                                                             : VXD_NAMED_JOURNAL_BYTES;
     return VXD_OK;
 }
 
 static enum vxd_status read_when_full(const Voxeld__V1__VolumeCreateRequest *input,
-                                      struct vxd_volume_terms *terms, struct vxd_err *err)
+                                      struct vxd_named_terms *terms, struct vxd_err *err)
 {
     if (protobuf_c_enum_descriptor_get_value(&voxeld__v1__volume_full__descriptor,
                                              (int)input->when_full) == NULL) {
@@ -186,8 +186,8 @@ static void compare_specs(const struct vxd_volume_spec *has,
 static enum vxd_status check_equal(const struct vxd_named_volume *volume,
                                    const struct create_job *job, struct vxd_err *err)
 {
-    const struct vxd_volume_terms *has = &volume->terms;
-    const struct vxd_volume_terms *wished = &job->terms;
+    const struct vxd_named_terms *has = &volume->named.terms;
+    const struct vxd_named_terms *wished = &job->terms;
     struct vxd_differing differing = {.n = 0};
 
     compare_specs(&volume->spec, &job->spec, &differing);
@@ -213,7 +213,7 @@ enum vxd_status vxd_volume_create_submit(struct vxd_request *request,
                                          struct vxd_queue *queue, struct vxd_err *err)
 {
     struct create_job *job = request->state;
-    struct vxd_volumes *volumes = request->server->volumes;
+    struct vxd_names *volumes = request->server->volumes;
     struct vxd_named_volume *volume = vxd_volumes_find(volumes, job->terms.name);
     enum vxd_status status = VXD_OK;
 
@@ -224,8 +224,8 @@ enum vxd_status vxd_volume_create_submit(struct vxd_request *request,
     }
     if (volume != NULL) {
         job->base.volume = volume;
-        vxd_named_volume_hold(volume);
-        VXD_TRY(vxd_volume_check_visible(volumes, volume, err));
+        vxd_named_hold(&volume->named);
+        VXD_TRY(vxd_named_check_visible(&volume->named, err));
     }
     if (volume != NULL) {
         VXD_TRY(check_equal(volume, job, err));
@@ -235,10 +235,7 @@ enum vxd_status vxd_volume_create_submit(struct vxd_request *request,
         VXD_TRY(vxd_named_volume_new(volumes, queue, &job->terms, &job->spec, NULL,
                                      &job->base.made, err));
         volume = job->base.made;
-        if (volume->terms.durable) {
-            vxd_volume_enter_journal(volumes, volume);
-            VXD_TRY(vxd_volume_check_journal(volumes, volume, err));
-        }
+        VXD_TRY(vxd_named_enter_journal(&volume->named, err));
     }
     status = vxd_volume_new_info(request->decoder, volume, &job->reply->volume, err);
 out:
@@ -254,11 +251,10 @@ enum vxd_status vxd_volume_create_finish(struct vxd_request *request,
     (void)err;
     request->output = &job->reply->base;
     if (job->base.made != NULL) {
-        vxd_volumes_publish(request->server->volumes, job->base.made);
-        vxd_volume_conclude(request, &job->base.commit, job->base.made, VXD_VOLUME_MADE);
+        vxd_named_publish(&job->base.made->named);
+        vxd_volume_conclude(request, &job->base.commit, job->base.made, VXD_NAMED_MADE);
     } else {
-        vxd_volume_conclude(request, &job->base.commit, job->base.volume,
-                            VXD_VOLUME_READ);
+        vxd_volume_conclude(request, &job->base.commit, job->base.volume, VXD_NAMED_READ);
     }
     return VXD_OK;
 }
@@ -289,10 +285,10 @@ enum vxd_status vxd_volume_drop_submit(struct vxd_request *request,
         return VXD_RESOURCE_EXHAUSTED;
     }
     status = vxd_volume_open(request, input->name, err);
-    if (status == VXD_UNAVAILABLE && !job->volume->durable.is_leaving &&
-        job->volume->durable.n_waiting == 0) {
+    if (status == VXD_UNAVAILABLE && !job->volume->named.durable.is_leaving &&
+        job->volume->named.durable.n_waiting == 0) {
         /* A volume that cannot be brought back from the disk may be dropped. */
-        status = vxd_volume_check_journal(request->server->volumes, job->volume, err);
+        status = vxd_named_check_journal(&job->volume->named, 0, err);
     }
     reply->existed = status == VXD_OK;
     request->output = &reply->base;
@@ -305,11 +301,11 @@ enum vxd_status vxd_volume_drop_finish(struct vxd_request *request,
     struct vxd_volume_job *job = request->state;
 
     (void)err;
-    if (job->volume != NULL && job->volume->terms.durable) {
+    if (job->volume != NULL && job->volume->named.terms.durable) {
         job->commit.is_change = false;
-        vxd_volume_conclude(request, &job->commit, job->volume, VXD_VOLUME_DROPPED);
+        vxd_volume_conclude(request, &job->commit, job->volume, VXD_NAMED_DROPPED);
     } else if (job->volume != NULL) {
-        vxd_volumes_remove(request->server->volumes, queue, job->volume);
+        vxd_named_remove(&job->volume->named, queue);
     }
     return VXD_OK;
 }
@@ -330,31 +326,30 @@ enum vxd_status vxd_volume_list_check(struct vxd_request *request, struct vxd_er
 enum vxd_status vxd_volume_list_submit(struct vxd_request *request,
                                        struct vxd_queue *queue, struct vxd_err *err)
 {
-    struct vxd_volumes *volumes = request->server->volumes;
+    struct vxd_names *volumes = request->server->volumes;
     struct list_job *job = request->state;
     Voxeld__V1__VolumeListResponse *reply = vxd_message_new(
         request->decoder, &voxeld__v1__volume_list_response__descriptor, err);
-    struct vxd_volumes_usage usage;
+    struct vxd_names_usage usage;
     enum vxd_status status = VXD_OK;
 
     (void)queue;
     if (reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    vxd_volumes_get_usage(volumes, &usage);
-    VXD_TRY(vxd_decoder_create((usage.n_volumes + 1) * MAX_INFO_BYTES, NULL, &job->arena,
-                               err));
-    reply->volumes = vxd_message_pointers(job->arena, usage.n_volumes, err);
+    vxd_names_get_usage(volumes, &usage);
+    VXD_TRY(vxd_decoder_create((usage.n + 1) * MAX_INFO_BYTES, NULL, &job->arena, err));
+    reply->volumes = vxd_message_pointers(job->arena, usage.n, err);
     if (reply->volumes == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    for (struct vxd_named_volume *v = vxd_volumes_next(volumes, NULL); v != NULL;
-         v = vxd_volumes_next(volumes, v)) {
+    for (struct vxd_named *n = vxd_names_next(volumes, NULL); n != NULL;
+         n = vxd_names_next(volumes, n)) {
         struct vxd_err why;
 
-        (void)vxd_volume_check_visible(volumes, v, &why); /* brings it back if it can */
-        VXD_TRY(
-            vxd_volume_new_info(job->arena, v, &reply->volumes[reply->n_volumes], err));
+        (void)vxd_named_check_visible(n, &why); /* brings it back if it can */
+        VXD_TRY(vxd_volume_new_info(job->arena, (const struct vxd_named_volume *)n,
+                                    &reply->volumes[reply->n_volumes], err));
         reply->n_volumes++;
     }
     reply->n_bytes = usage.n_bytes;
@@ -371,7 +366,7 @@ enum vxd_status vxd_volume_list_finish(struct vxd_request *request,
 
     (void)queue;
     (void)err;
-    vxd_volume_conclude(request, &job->base.commit, NULL, VXD_VOLUME_READ);
+    vxd_volume_conclude(request, &job->base.commit, NULL, VXD_NAMED_READ);
     return VXD_OK;
 }
 
@@ -414,9 +409,9 @@ enum vxd_status vxd_volume_get_submit(struct vxd_request *request,
     if (volume == NULL) {
         return vxd_missing_volume(request, "name", input->name, err);
     }
-    if (volume->terms.durable) {
+    if (volume->named.terms.durable) {
         job->volume = volume; /* this does not count as a use of the volume */
-        vxd_named_volume_hold(volume);
+        vxd_named_hold(&volume->named);
         VXD_TRY(vxd_volume_enlist(request, err));
     }
     request->output = &reply->base;

@@ -21,9 +21,7 @@ enum {
 
 struct cast_job {
     struct vxd_volume_job base; /* first: request->state is both */
-    struct vxd_volume_cast_args args;
-    int stage_rows;   /* of pixels, 0: no stage has run */
-    uint64_t version; /* of the volume in the first stage */
+    struct vxd_volume_casting casting;
     Voxeld__V1__VolumeCastRaysResponse *reply;
     struct vxd_volume_output *depth;
     struct vxd_volume_output *vertices;
@@ -31,7 +29,7 @@ struct cast_job {
     struct vxd_volume_output *colours;
     struct vxd_volume_output *labels;
     struct vxd_volume_output *weights;
-    struct vxd_volume_lidar lidar; /* args.lidar, where the picture is a lidar's */
+    struct vxd_volume_lidar lidar; /* of the casting, where the picture is a lidar's */
 };
 
 /* Pixels of a row, and rows. */
@@ -52,8 +50,8 @@ static enum vxd_status read_view(struct vxd_request *request, struct vxd_err *er
     struct cast_job *job = request->state;
 
     if (input->lidar == NULL) {
-        return vxd_volume_read_camera(input->camera, "camera", NULL, &job->args.camera,
-                                      err);
+        return vxd_volume_read_camera(input->camera, "camera", NULL,
+                                      &job->casting.args.camera, err);
     }
     if (input->camera != NULL) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "camera",
@@ -66,7 +64,7 @@ static enum vxd_status read_view(struct vxd_request *request, struct vxd_err *er
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "lidar", "has more than %d pixels",
                         VXD_VOLUME_MAX_PIXELS);
     }
-    job->args.lidar = &job->lidar;
+    job->casting.args.lidar = &job->lidar;
     return vxd_volume_read_lidar(input->lidar, VXD_CAMERA_MAX_ELEVATION, &job->lidar,
                                  err);
 }
@@ -80,7 +78,7 @@ enum vxd_status vxd_volume_cast_rays_check(struct vxd_request *request,
     enum vxd_status status;
 
     VXD_TRY(vxd_volume_begin_check(request, sizeof(struct cast_job), input->name, err));
-    args = &((struct cast_job *)request->state)->args;
+    args = &((struct cast_job *)request->state)->casting.args;
     VXD_TRY(read_view(request, err));
     VXD_TRY(vxd_volume_read_pose(input->t_map_camera, "T_map_camera", &args->T_map_camera,
                                  err));
@@ -105,7 +103,7 @@ static enum vxd_status reserve(struct vxd_request *request, struct vxd_queue *qu
     const Voxeld__V1__VolumeCastRaysRequest *input =
         (const Voxeld__V1__VolumeCastRaysRequest *)request->input;
     struct cast_job *job = request->state;
-    struct vxd_volume_cast_args *args = &job->args;
+    struct vxd_volume_cast_args *args = &job->casting.args;
     Voxeld__V1__VolumeCastRaysResponse *reply = job->reply;
     size_t n = picture_width(args) * (size_t)picture_height(args);
     enum vxd_status status;
@@ -159,59 +157,79 @@ static double find_row_steps(const struct vxd_volume_cast_args *args, double vox
            fmin(depth_m * sqrt(1 + x * x + y * y) / voxel_size_m + 1, MAX_RAY_STEPS);
 }
 
-/* Chooses the rows of a stage.
- * errors  RESOURCE_EXHAUSTED  the picture takes too long */
-static enum vxd_status plan(struct vxd_request *request, const struct vxd_queue *queue,
-                            const struct vxd_volume_info *info, struct vxd_err *err)
+enum vxd_status vxd_volume_plan_casting(struct vxd_request *request,
+                                        const struct vxd_queue *queue,
+                                        struct vxd_volume_casting *casting,
+                                        struct vxd_err *err)
 {
-    struct cast_job *job = request->state;
+    const struct vxd_volume_job *job = request->state;
     bool is_cuda = vxd_context_backend(vxd_queue_context(queue)) == VXD_BACKEND_CUDA;
     double most = is_cuda ? STAGE_STEPS_CUDA : STAGE_STEPS_CPU;
-    double row_steps = find_row_steps(&job->args, info->spec.voxel_size_m);
-    double rows = floor(most / row_steps / VXD_VOLUME_CAST_ROWS) * VXD_VOLUME_CAST_ROWS;
-    int height = picture_height(&job->args);
+    int height = picture_height(&casting->args);
+    struct vxd_volume_info info;
+    double row_steps;
+    double rows;
 
-    if (info->n_blocks > 0 && row_steps * height > most * MAX_STAGES) {
+    vxd_volume_get_info(job->volume->state.volume, &info);
+    row_steps = find_row_steps(&casting->args, info.spec.voxel_size_m);
+    rows = floor(most / row_steps / VXD_VOLUME_CAST_ROWS) * VXD_VOLUME_CAST_ROWS;
+    if (info.n_blocks > 0 && row_steps * height > most * MAX_STAGES) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "depth_max_m",
                         "%d x %d rays of up to %.0f voxels are too long; %.3g steps are "
                         "cast at most: less depth or fewer pixels take less",
-                        (int)picture_width(&job->args), height,
-                        row_steps / (double)picture_width(&job->args), most * MAX_STAGES);
+                        (int)picture_width(&casting->args), height,
+                        row_steps / (double)picture_width(&casting->args),
+                        most * MAX_STAGES);
     }
-    job->version = info->version;
-    job->stage_rows = info->n_blocks == 0 || rows > height ? height
-                      : rows < VXD_VOLUME_CAST_ROWS        ? VXD_VOLUME_CAST_ROWS
-                                                           : (int)rows;
-    request->bulk = job->stage_rows < height; /* others run between the stages */
+    casting->version = info.version;
+    casting->stage_rows = info.n_blocks == 0 || rows > height ? height
+                          : rows < VXD_VOLUME_CAST_ROWS       ? VXD_VOLUME_CAST_ROWS
+                                                              : (int)rows;
+    request->bulk = casting->stage_rows < height; /* others run between the stages */
     return VXD_OK;
 }
 
-/* Queues the next rows, and the copies to the host with the last ones.
- * errors  ABORTED  the volume is another one than in the first stage */
-static enum vxd_status cast_rows(struct vxd_request *request, struct vxd_queue *queue,
-                                 struct vxd_err *err)
+enum vxd_status vxd_volume_cast_rows(struct vxd_request *request, struct vxd_queue *queue,
+                                     struct vxd_volume_casting *casting, bool *is_done,
+                                     struct vxd_err *err)
 {
-    struct cast_job *job = request->state;
-    struct vxd_volume_cast_args *args = &job->args;
+    const struct vxd_volume_job *job = request->state;
+    struct vxd_volume_cast_args *args = &casting->args;
     int height = picture_height(args);
     int left = height - args->row_end;
     struct vxd_volume_info info;
     enum vxd_status status;
 
-    vxd_volume_get_info(job->base.volume->volume, &info);
-    if (info.version != job->version) {
+    vxd_volume_get_info(job->volume->state.volume, &info);
+    if (info.version != casting->version) {
         VXD_TRY(
             vxd_fail(err, VXD_ABORTED, NULL,
                      "the volume \"%s\" was changed after %d of the picture's %d rows; "
                      "ask again, or for less depth or fewer pixels, which take one stage",
-                     job->base.volume->terms.name, args->row_end, height));
+                     job->volume->named.terms.name, args->row_end, height));
     }
     args->row_begin = args->row_end;
-    args->row_end += left < job->stage_rows ? left : job->stage_rows;
-    VXD_TRY(vxd_volume_cast(queue, job->base.volume->volume, args, err));
-    request->more = args->row_end < height;
-    if (!request->more) {
+    args->row_end += left < casting->stage_rows ? left : casting->stage_rows;
+    VXD_TRY(vxd_volume_cast(queue, job->volume->state.volume, args, err));
+    *is_done = args->row_end == height;
+    if (*is_done) {
         VXD_TRY(vxd_volume_fetch(request, queue, err));
+    }
+out:
+    return status;
+}
+
+/* Queues the next rows, and the copies to the host with the last ones. */
+static enum vxd_status cast_rows(struct vxd_request *request, struct vxd_queue *queue,
+                                 struct vxd_err *err)
+{
+    struct cast_job *job = request->state;
+    bool is_done;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_volume_cast_rows(request, queue, &job->casting, &is_done, err));
+    request->more = !is_done;
+    if (is_done) {
         request->output = &job->reply->base;
     }
 out:
@@ -224,10 +242,9 @@ enum vxd_status vxd_volume_cast_rays_submit(struct vxd_request *request,
     const Voxeld__V1__VolumeCastRaysRequest *input =
         (const Voxeld__V1__VolumeCastRaysRequest *)request->input;
     struct cast_job *job = request->state;
-    struct vxd_volume_info info;
     enum vxd_status status;
 
-    if (job->stage_rows > 0) {
+    if (job->casting.stage_rows > 0) {
         return cast_rows(request, queue, err);
     }
     job->reply = vxd_message_new(request->decoder,
@@ -244,8 +261,7 @@ enum vxd_status vxd_volume_cast_rays_submit(struct vxd_request *request,
         VXD_TRY(vxd_fail(err, VXD_FAILED_PRECONDITION, "labels",
                          "the volume \"%s\" keeps no labels", input->name));
     }
-    vxd_volume_get_info(job->base.volume->volume, &info);
-    VXD_TRY(plan(request, queue, &info, err));
+    VXD_TRY(vxd_volume_plan_casting(request, queue, &job->casting, err));
     VXD_TRY(reserve(request, queue, err));
     VXD_TRY(cast_rows(request, queue, err));
 out:
@@ -262,8 +278,8 @@ enum vxd_status vxd_volume_cast_rays_finish(struct vxd_request *request,
 
     (void)queue;
     (void)err;
-    reply->width = (uint32_t)picture_width(&job->args);
-    reply->height = (uint32_t)picture_height(&job->args);
+    reply->width = (uint32_t)picture_width(&job->casting.args);
+    reply->height = (uint32_t)picture_height(&job->casting.args);
     vxd_volume_show(reply->depth, job->depth);
     vxd_volume_show(reply->vertices, job->vertices);
     vxd_volume_show(reply->normals, job->normals);

@@ -155,7 +155,7 @@ static void set_version(struct vxd_request *request)
     uint32_t bits;
 
     memcpy(&bits, &min_weight, sizeof bits);
-    job->want.generation = VXD_VOLUME_FIELDS | job->base.volume->generation;
+    job->want.generation = VXD_VOLUME_FIELDS | job->base.volume->named.generation;
     job->want.version = job->version ^ (uint64_t)bits << 32;
     job->want.spec.unknown = (enum vxd_field_unknown)input_of(request)->unknown;
     job->want.spec.voxel_size_m = job->base.volume->spec.voxel_size_m;
@@ -171,7 +171,7 @@ static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queu
     enum vxd_status status;
 
     VXD_TRY(vxd_volume_open(request, input_of(request)->name, err));
-    vxd_volume_get_info(job->base.volume->volume, &info);
+    vxd_volume_get_info(job->base.volume->state.volume, &info);
     job->version = info.version;
     VXD_TRY(set_reach(request, err));
     VXD_TRY(vxd_host_alloc(vxd_queue_context(queue), n_bytes, &job->host_points, err));
@@ -206,13 +206,13 @@ static enum vxd_status check_unchanged(const struct distance_job *job,
 {
     struct vxd_volume_info info;
 
-    vxd_volume_get_info(job->base.volume->volume, &info);
+    vxd_volume_get_info(job->base.volume->state.volume, &info);
     return info.version == job->version
                ? VXD_OK
                : vxd_fail(err, VXD_ABORTED, NULL,
                           "the volume \"%s\" was changed while its field was made; ask "
                           "again, or for fewer points, which take fewer stages",
-                          job->base.volume->terms.name);
+                          job->base.volume->named.terms.name);
 }
 
 /* One stage on the way to the field; another one follows in any case. */
@@ -245,7 +245,7 @@ static enum vxd_status prepare_field(struct vxd_request *request, struct vxd_que
         return VXD_OK;
     }
     status = vxd_field_update_volume(
-        queue, vxd_fields_get(job->field), job->base.volume->volume,
+        queue, vxd_fields_get(job->field), job->base.volume->state.volume,
         input_of(request)->min_weight, job->next_part, now, err);
     job->next_part += now;
 out:
@@ -271,7 +271,7 @@ enum vxd_status vxd_volume_distance_submit(struct vxd_request *request,
     n = vxd_scene_next_chunk(
         request, job->n, on_gpu(queue) ? POINTS_PART_CUDA : POINTS_PART_CPU, &job->done);
     VXD_TRY(vxd_field_query_volume(queue, vxd_fields_get(job->field),
-                                   job->base.volume->volume,
+                                   job->base.volume->state.volume,
                                    input_of(request)->min_weight, job->points + 3 * first,
                                    n, (float *)job->distances->device + first,
                                    (float *)job->gradients->device + 3 * first, err));

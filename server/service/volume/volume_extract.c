@@ -34,10 +34,10 @@ struct extract_job {
  * made of, and no more than all volumes have. */
 static uint64_t estimate(const struct vxd_request *request, size_t limit)
 {
-    struct vxd_volumes_usage usage;
+    struct vxd_names_usage usage;
     uint64_t most = VXD_VOLUME_REPLY_BYTES;
 
-    vxd_volumes_get_usage(request->server->volumes, &usage);
+    vxd_names_get_usage(request->server->volumes, &usage);
     if (limit > 0 && limit < most / MAX_BLOCK_BYTES) {
         most = (uint64_t)limit * MAX_BLOCK_BYTES;
     }
@@ -160,7 +160,7 @@ static void set_counts(struct extract_job *job)
     Voxeld__V1__VolumeExtractResponse *reply = job->reply;
     struct vxd_volume_info info;
 
-    vxd_volume_get_info(job->base.volume->volume, &info);
+    vxd_volume_get_info(job->base.volume->state.volume, &info);
     reply->stamp = info.version;
     reply->is_whole = job->args.since == 0;
     reply->n_vertices = job->n.n_vertices;
@@ -192,13 +192,13 @@ enum vxd_status vxd_volume_extract_submit(struct vxd_request *request,
         VXD_TRY(vxd_fail(err, VXD_FAILED_PRECONDITION, "albedo",
                          "the volume \"%s\" keeps no albedo", input->name));
     }
-    vxd_volume_get_info(job->base.volume->volume, &info);
+    vxd_volume_get_info(job->base.volume->state.volume, &info);
     job->args.since = input->since > info.version || info.removed_version > input->since
                           ? 0
                           : input->since;
     VXD_TRY(check_work(queue, &info, &job->args, err));
-    VXD_TRY(vxd_surface_create(queue, job->base.volume->volume, &job->args, &job->surface,
-                               err));
+    VXD_TRY(vxd_surface_create(queue, job->base.volume->state.volume, &job->args,
+                               &job->surface, err));
     vxd_surface_get_counts(job->surface, &job->n);
     VXD_TRY(check_size(job, input->format == VOXELD__V1__VOLUME_FORMAT__VOLUME_PLY, err));
     VXD_TRY(reserve(request, queue, &out, err));

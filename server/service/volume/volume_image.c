@@ -14,9 +14,10 @@ static bool make_space(struct vxd_request *request, struct vxd_queue *queue,
     struct vxd_volume_record *record = &job->commit.entry.record;
     struct vxd_err why = {0};
 
-    if (!job->volume->terms.forgets || status != VXD_RESOURCE_EXHAUSTED ||
-        vxd_volume_forget_farthest(queue, job->volume->volume, sensor, &job->forgotten,
-                                   &record->n_forgotten, &why) != VXD_OK) {
+    if (!job->volume->named.terms.forgets || status != VXD_RESOURCE_EXHAUSTED ||
+        vxd_volume_forget_farthest(queue, job->volume->state.volume, sensor,
+                                   &job->forgotten, &record->n_forgotten,
+                                   &why) != VXD_OK) {
         return false;
     }
     record->forgotten = job->forgotten;
@@ -31,16 +32,16 @@ enum vxd_status vxd_volume_integrate_within(struct vxd_request *request,
 {
     struct vxd_volume_job *job = request->state;
     struct vxd_named_volume *volume = job->volume;
-    struct vxd_volumes *volumes = request->server->volumes;
+    struct vxd_names *volumes = request->server->volumes;
     enum vxd_status status;
 
-    vxd_volumes_allow(volumes, volume);
-    status = vxd_volume_integrate(queue, volume->volume, frame, out, err);
+    vxd_named_volume_allow(volume);
+    status = vxd_volume_integrate(queue, volume->state.volume, frame, out, err);
     if (make_space(request, queue, status, frame->T_map_camera.translation)) {
-        status = vxd_volume_integrate(queue, volume->volume, frame, out, err);
+        status = vxd_volume_integrate(queue, volume->state.volume, frame, out, err);
     }
     if (status != VXD_OK) {
-        vxd_volumes_explain(volumes, &volume->terms, volume, err);
+        vxd_names_explain(volumes, &volume->named.terms, &volume->named, err);
     }
     return status;
 }
@@ -53,16 +54,16 @@ enum vxd_status vxd_volume_scan_within(struct vxd_request *request,
 {
     struct vxd_volume_job *job = request->state;
     struct vxd_named_volume *volume = job->volume;
-    struct vxd_volumes *volumes = request->server->volumes;
+    struct vxd_names *volumes = request->server->volumes;
     enum vxd_status status;
 
-    vxd_volumes_allow(volumes, volume);
-    status = vxd_volume_integrate_scan(queue, volume->volume, scan, out, err);
+    vxd_named_volume_allow(volume);
+    status = vxd_volume_integrate_scan(queue, volume->state.volume, scan, out, err);
     if (make_space(request, queue, status, scan->T_map_sensor.translation)) {
-        status = vxd_volume_integrate_scan(queue, volume->volume, scan, out, err);
+        status = vxd_volume_integrate_scan(queue, volume->state.volume, scan, out, err);
     }
     if (status != VXD_OK) {
-        vxd_volumes_explain(volumes, &volume->terms, volume, err);
+        vxd_names_explain(volumes, &volume->named.terms, &volume->named, err);
     }
     return status;
 }

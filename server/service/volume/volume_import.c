@@ -108,7 +108,7 @@ static enum vxd_status find_volume(struct vxd_request *request, struct vxd_err *
         return vxd_fail(err, VXD_FAILED_PRECONDITION, "materials_as_labels",
                         "the volume \"%s\" keeps no labels", input->name);
     }
-    job->generation = volume->generation;
+    job->generation = volume->named.generation;
     job->spec = volume->spec;
     return VXD_OK;
 }
@@ -558,7 +558,7 @@ static enum vxd_status observe(struct vxd_request *request, struct vxd_queue *qu
                                struct vxd_err *err)
 {
     const Voxeld__V1__VolumeImportSceneRequest *input = input_of(request);
-    struct vxd_volumes *volumes = request->server->volumes;
+    struct vxd_names *volumes = request->server->volumes;
     struct import_job *job = request->state;
     const struct vxd_volume_observation observation = {.n = job->n,
                                                        .keys = job->keys,
@@ -568,16 +568,17 @@ static enum vxd_status observe(struct vxd_request *request, struct vxd_queue *qu
     enum vxd_status status;
 
     VXD_TRY(vxd_volume_open(request, input->name, err));
-    if (job->base.volume->generation != job->generation) {
+    if (job->base.volume->named.generation != job->generation) {
         VXD_TRY(vxd_fail(err, VXD_ABORTED, "name",
                          "the volume \"%s\" was dropped and made again meanwhile",
                          input->name));
     }
-    vxd_volumes_allow(volumes, job->base.volume);
-    status = vxd_volume_observe(queue, job->base.volume->volume, &observation,
+    vxd_named_volume_allow(job->base.volume);
+    status = vxd_volume_observe(queue, job->base.volume->state.volume, &observation,
                                 &job->n_new, err);
     if (status != VXD_OK) {
-        vxd_volumes_explain(volumes, &job->base.volume->terms, job->base.volume, err);
+        vxd_names_explain(volumes, &job->base.volume->named.terms,
+                          &job->base.volume->named, err);
     }
     request->output = &job->reply->base;
 out:
@@ -615,7 +616,7 @@ enum vxd_status vxd_volume_import_scene_finish(struct vxd_request *request,
 
     (void)queue;
     (void)err;
-    vxd_volume_get_info(job->base.volume->volume, &info);
+    vxd_volume_get_info(job->base.volume->state.volume, &info);
     reply->n_touched = job->n;
     reply->n_new = job->n_new;
     reply->n_blocks = info.n_blocks;

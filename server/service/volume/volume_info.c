@@ -20,47 +20,48 @@ enum vxd_status vxd_volume_new_info(struct vxd_decoder *arena,
         return VXD_RESOURCE_EXHAUSTED;
     }
     info->origin = vxd_message_new(arena, &voxeld__v1__vec3__descriptor, err);
-    info->name =
-        vxd_message_text(arena, volume->terms.name, strlen(volume->terms.name), err);
-    info->owner =
-        vxd_message_text(arena, volume->terms.owner, strlen(volume->terms.owner), err);
+    info->name = vxd_message_text(arena, volume->named.terms.name,
+                                  strlen(volume->named.terms.name), err);
+    info->owner = vxd_message_text(arena, volume->named.terms.owner,
+                                   strlen(volume->named.terms.owner), err);
     if (info->origin == NULL || info->name == NULL || info->owner == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    vxd_volume_get_info(volume->volume, &engine);
+    vxd_volume_get_info(volume->state.volume, &engine);
     info->voxel_size_m = spec->voxel_size_m;
     info->truncation_m = spec->truncation_m;
     info->block = (uint32_t)spec->block_edge;
     info->compact = spec->form == VXD_VOLUME_COMPACT;
     info->colour = spec->has_colour;
     info->max_weight = spec->max_weight;
-    info->unavailable = volume->durable.is_broken;
+    info->unavailable = volume->named.durable.is_broken;
     if (!info->unavailable) {
         info->n_blocks = engine.n_blocks;
         info->n_bytes = engine.n_bytes;
-        info->n_images = volume->n_images;
+        info->n_images = volume->state.n_images;
         info->stamp = engine.version;
     }
-    info->max_bytes = volume->terms.max_bytes;
-    info->when_full = volume->terms.forgets
+    info->max_bytes = volume->named.terms.max_bytes;
+    info->when_full = volume->named.terms.forgets
                           ? VOXELD__V1__VOLUME_FULL__VOLUME_FULL_FORGET_FARTHEST
                           : VOXELD__V1__VOLUME_FULL__VOLUME_FULL_REFUSE;
-    info->durable = volume->terms.durable;
-    if (volume->terms.durable) {
-        info->fsync = (Voxeld__V1__VolumeFsync)volume->terms.fsync;
-        info->journal_max_bytes = volume->terms.journal_max_bytes;
+    info->durable = volume->named.terms.durable;
+    if (volume->named.terms.durable) {
+        info->fsync = (Voxeld__V1__VolumeFsync)volume->named.terms.fsync;
+        info->journal_max_bytes = volume->named.terms.journal_max_bytes;
     }
-    info->generation = volume->generation;
-    info->created_ns = volume->created_unix_ns;
+    info->generation = volume->named.generation;
+    info->created_ns = volume->named.created_unix_ns;
     info->labels = spec->has_labels;
     info->albedo = spec->has_albedo;
     info->origin->x = spec->origin_m[0];
     info->origin->y = spec->origin_m[1];
     info->origin->z = spec->origin_m[2];
-    if (volume->terms.ttl_ns > 0) {
-        int64_t left = volume->used_ns + volume->terms.ttl_ns - vxd_clock_ns();
+    if (volume->named.terms.ttl_ns > 0) {
+        int64_t left =
+            volume->named.used_ns + volume->named.terms.ttl_ns - vxd_clock_ns();
 
-        info->ttl_s = (double)volume->terms.ttl_ns / 1e9;
+        info->ttl_s = (double)volume->named.terms.ttl_ns / 1e9;
         info->ttl_left_s = left > 0 ? (double)left / 1e9 : 0;
     }
     *out = info;

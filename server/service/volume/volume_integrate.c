@@ -226,8 +226,8 @@ enum vxd_status vxd_volume_integrate_finish(struct vxd_request *request,
 
     (void)queue;
     (void)err;
-    vxd_volume_get_info(volume->volume, &info);
-    volume->n_images += job->finding.result.status == VXD_TRACK_OK ? 1 : 0;
+    vxd_volume_get_info(volume->state.volume, &info);
+    volume->state.n_images += job->finding.result.status == VXD_TRACK_OK ? 1 : 0;
     reply->n_touched = job->activation.n_blocks - job->activation.n_carved;
     reply->n_carved = job->activation.n_carved;
     reply->n_new = job->activation.n_new;
@@ -247,7 +247,7 @@ void vxd_volume_integrate_release(struct vxd_request *request, struct vxd_queue 
     vxd_device_free(queue, &job->device_colour);
     vxd_device_free(queue, &job->device_depth);
     if (job->base.volume != NULL) { /* else it would stay beyond the limits of volumes */
-        vxd_volume_forget_frame(queue, job->base.volume->volume);
+        vxd_volume_forget_frame(queue, job->base.volume->state.volume);
     }
     vxd_volume_release(request, queue);
 }

@@ -34,7 +34,7 @@ enum vxd_status vxd_volume_open(struct vxd_request *request, const char *name,
     if (job->volume == NULL) {
         return vxd_missing_volume(request, "name", name, err);
     }
-    vxd_named_volume_hold(job->volume);
+    vxd_named_hold(&job->volume->named);
     return vxd_volume_enlist(request, err);
 }
 
@@ -115,24 +115,23 @@ void vxd_volume_release(struct vxd_request *request, struct vxd_queue *queue)
 {
     struct vxd_volume_job *job = request->state;
     struct vxd_context *context = vxd_queue_context(queue);
-    struct vxd_volumes *volumes = request->server->volumes;
 
     for (size_t i = 0; i < job->n_outputs; i++) {
         vxd_device_free(queue, &job->outputs[i].device_buffer);
         vxd_host_free(context, &job->outputs[i].host_buffer);
     }
     job->n_outputs = 0;
-    vxd_volume_end_commit(request, queue, &job->commit);
+    vxd_volume_end_commit(queue, &job->commit);
     free(job->forgotten);
     job->forgotten = NULL;
     if (job->volume != NULL) {
         /* The volume may have grown before a failure. */
-        vxd_volumes_account(volumes, job->volume);
-        vxd_named_volume_drop(volumes, queue, job->volume);
+        vxd_named_account(&job->volume->named);
+        vxd_named_drop(&job->volume->named, queue);
         job->volume = NULL;
     }
     if (job->made != NULL) {
-        vxd_named_volume_drop(volumes, queue, job->made);
+        vxd_named_drop(&job->made->named, queue);
         job->made = NULL;
     }
 }

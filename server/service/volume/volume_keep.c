@@ -102,7 +102,7 @@ enum vxd_status vxd_volume_clear_submit(struct vxd_request *request,
         return VXD_RESOURCE_EXHAUSTED;
     }
     VXD_TRY(vxd_volume_open(request, input->name, err));
-    VXD_TRY(vxd_volume_clear(queue, job->base.volume->volume, &job->decay.region,
+    VXD_TRY(vxd_volume_clear(queue, job->base.volume->state.volume, &job->decay.region,
                              &job->n_removed, err));
     keep_removal(job, false);
     request->output = &reply->base;
@@ -120,7 +120,7 @@ enum vxd_status vxd_volume_clear_finish(struct vxd_request *request,
 
     (void)queue;
     (void)err;
-    vxd_volume_get_info(job->base.volume->volume, &info);
+    vxd_volume_get_info(job->base.volume->state.volume, &info);
     reply->n_removed = job->n_removed;
     reply->n_blocks = info.n_blocks;
     reply->stamp = info.version;
@@ -165,7 +165,7 @@ enum vxd_status vxd_volume_decay_submit(struct vxd_request *request,
         return VXD_RESOURCE_EXHAUSTED;
     }
     VXD_TRY(vxd_volume_open(request, input->name, err));
-    VXD_TRY(vxd_volume_decay(queue, job->base.volume->volume, &job->decay,
+    VXD_TRY(vxd_volume_decay(queue, job->base.volume->state.volume, &job->decay,
                              &job->n_removed, err));
     keep_removal(job, true);
     request->output = &reply->base;
@@ -183,7 +183,7 @@ enum vxd_status vxd_volume_decay_finish(struct vxd_request *request,
 
     (void)queue;
     (void)err;
-    vxd_volume_get_info(job->base.volume->volume, &info);
+    vxd_volume_get_info(job->base.volume->state.volume, &info);
     reply->n_removed = job->n_removed;
     reply->n_blocks = info.n_blocks;
     reply->stamp = info.version;
@@ -194,7 +194,7 @@ enum vxd_status vxd_volume_decay_finish(struct vxd_request *request,
 
 struct copy_job {
     struct vxd_volume_job base; /* first: request->state is both */
-    struct vxd_volume_terms terms;
+    struct vxd_named_terms terms;
     Voxeld__V1__VolumeCopyResponse *reply;
 };
 
@@ -223,7 +223,7 @@ out:
     return status;
 }
 
-static enum vxd_status check_free(struct vxd_volumes *volumes, const char *name,
+static enum vxd_status check_free(struct vxd_names *volumes, const char *name,
                                   struct vxd_err *err)
 {
     return vxd_volumes_find(volumes, name) == NULL
@@ -237,24 +237,21 @@ static enum vxd_status copy(struct vxd_request *request, struct vxd_queue *queue
                             struct vxd_err *err)
 {
     struct copy_job *job = request->state;
-    struct vxd_volumes *volumes = request->server->volumes;
+    struct vxd_names *volumes = request->server->volumes;
     const struct vxd_named_volume *from = job->base.volume;
     struct vxd_volume *volume = NULL;
     struct vxd_volume_info info;
     enum vxd_status status;
 
-    vxd_volume_get_info(from->volume, &info);
-    job->terms.max_bytes = from->terms.max_bytes;
-    job->terms.forgets = from->terms.forgets;
-    VXD_TRY(vxd_volumes_check_copy(volumes, &job->terms, info.n_bytes, err));
-    VXD_TRY(vxd_volume_copy(queue, from->volume, queue, &volume, err));
+    vxd_volume_get_info(from->state.volume, &info);
+    job->terms.max_bytes = from->named.terms.max_bytes;
+    job->terms.forgets = from->named.terms.forgets;
+    VXD_TRY(vxd_names_check_copy(volumes, &job->terms, info.n_bytes, err));
+    VXD_TRY(vxd_volume_copy(queue, from->state.volume, queue, &volume, err));
     VXD_TRY(vxd_named_volume_new(volumes, queue, &job->terms, &from->spec, volume,
                                  &job->base.made, err));
-    job->base.made->n_images = from->n_images;
-    if (job->terms.durable) {
-        vxd_volume_enter_journal(volumes, job->base.made);
-        VXD_TRY(vxd_volume_check_journal(volumes, job->base.made, err));
-    }
+    job->base.made->state.n_images = from->state.n_images;
+    VXD_TRY(vxd_named_enter_journal(&job->base.made->named, err));
 out:
     return status;
 }
@@ -294,13 +291,13 @@ enum vxd_status vxd_volume_copy_finish(struct vxd_request *request,
     request->output = &job->reply->base;
     request->commit = NULL; /* the volume itself is not changed */
     commit->is_change = false;
-    vxd_volumes_publish(request->server->volumes, job->base.made);
+    vxd_named_publish(&job->base.made->named);
     if (job->terms.durable) {
         commit->entry.copied_from = job->base.volume;
-        vxd_volume_conclude(request, commit, job->base.made, VXD_VOLUME_MADE);
+        vxd_volume_conclude(request, commit, job->base.made, VXD_NAMED_MADE);
     } else {
         commit->copy = job->base.made;
-        vxd_volume_conclude(request, commit, job->base.volume, VXD_VOLUME_READ);
+        vxd_volume_conclude(request, commit, job->base.volume, VXD_NAMED_READ);
     }
     return VXD_OK;
 }

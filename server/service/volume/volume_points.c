@@ -304,7 +304,7 @@ static enum vxd_status locate(struct vxd_request *request, struct vxd_queue *que
 
     if (job->estimates) {
         VXD_TRY(vxd_estimate_open(request, queue, input->odometry, VXD_ODOMETRY_OF_VOLUME,
-                                  input->name, job->base.volume->generation,
+                                  input->name, job->base.volume->named.generation,
                                   &job->estimate, err));
         VXD_TRY(vxd_estimate_run(queue, &job->estimate, err));
         scan->T_map_sensor = job->estimate.T_map_sensor_begin;
@@ -363,9 +363,9 @@ enum vxd_status vxd_volume_integrate_points_finish(struct vxd_request *request,
 
     (void)queue;
     (void)err;
-    vxd_volume_get_info(volume->volume, &info);
+    vxd_volume_get_info(volume->state.volume, &info);
     /* Others change nothing. */
-    volume->n_images +=
+    volume->state.n_images +=
         job->scan.n_points > 0 &&
                 reply->status == VOXELD__V1__VOLUME_TRACK_STATUS__VOLUME_TRACK_OK
             ? 1

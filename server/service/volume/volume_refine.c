@@ -28,7 +28,7 @@ struct refine_job {
     struct vxd_refine_keyframe *keyframes;
     size_t n_keyframes;
     struct vxd_refine_options options;
-    struct vxd_volume_terms terms; /* of the new volume */
+    struct vxd_named_terms terms; /* of the new volume */
     uint64_t version;
     const struct vxd_volume
         *engine; /* the volume's, which a failure of the disk replaces */
@@ -181,7 +181,7 @@ void vxd_volume_refine_forget(struct vxd_request *request)
 
 /* --- on the lane ------------------------------------------------------------------------ */
 
-static enum vxd_status check_free(struct vxd_volumes *volumes, const char *name,
+static enum vxd_status check_free(struct vxd_names *volumes, const char *name,
                                   struct vxd_err *err)
 {
     return name[0] == '\0' || vxd_volumes_peek(volumes, name) == NULL
@@ -197,7 +197,7 @@ static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queu
     const Voxeld__V1__VolumeRefineRequest *input =
         (const Voxeld__V1__VolumeRefineRequest *)request->input;
     struct refine_job *job = request->state;
-    struct vxd_volumes *volumes = request->server->volumes;
+    struct vxd_names *volumes = request->server->volumes;
     struct vxd_named_volume *volume = vxd_volumes_find(volumes, input->name);
     struct vxd_volume_info info;
     enum vxd_status status;
@@ -206,9 +206,9 @@ static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queu
         return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no volume \"%s\"",
                         input->name);
     }
-    vxd_named_volume_hold(volume);
+    vxd_named_hold(&volume->named);
     job->base.volume = volume;
-    VXD_TRY(vxd_volume_check_visible(volumes, volume, err));
+    VXD_TRY(vxd_named_check_visible(&volume->named, err));
     VXD_TRY(check_free(volumes, job->terms.name, err));
     if (volume->refining != NULL) {
         VXD_TRY(vxd_fail(err, VXD_FAILED_PRECONDITION, "name",
@@ -220,21 +220,23 @@ static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queu
                          "volume, or create one with albedo",
                          input->name));
     }
-    vxd_volume_get_info(volume->volume, &info);
+    vxd_volume_get_info(volume->state.volume, &info);
     if (job->options.makes_volume) {
-        job->terms.max_bytes = volume->terms.max_bytes;
+        job->terms.max_bytes = volume->named.terms.max_bytes;
         /* Of a surface four times as many blocks are there with half of the edge. */
-        VXD_TRY(vxd_volumes_check_copy(
+        VXD_TRY(vxd_names_check_copy(
             volumes, &job->terms, (uint64_t)info.n_bytes << (2 * job->options.upsample),
             err));
     }
     job->version = info.version;
-    job->engine = volume->volume;
-    VXD_TRY(vxd_refine_create(queue, volume->volume, job->keyframes, job->n_keyframes,
-                              &job->options, &job->refining.refine, err));
+    job->engine = volume->state.volume;
+    VXD_TRY(vxd_refine_create(queue, volume->state.volume, job->keyframes,
+                              job->n_keyframes, &job->options, &job->refining.refine,
+                              err));
     volume->refining = &job->refining;
     request->bulk = true;
     request->is_preparing = true;
+    atomic_store(&request->ends_when_over, true);
     request->more = true;
 out:
     return status;
@@ -248,15 +250,15 @@ static enum vxd_status check_unchanged(const struct vxd_request *request,
     struct vxd_named_volume *volume = job->base.volume;
     struct vxd_volume_info info;
 
-    vxd_volume_get_info(volume->volume, &info);
+    vxd_volume_get_info(volume->state.volume, &info);
     if (job->refining.is_cancelled) {
         return vxd_fail(err, VXD_ABORTED, NULL, "the refinement was cancelled");
     }
-    if (info.version != job->version || volume->volume != job->engine ||
-        vxd_volumes_peek(request->server->volumes, volume->terms.name) != volume) {
+    if (info.version != job->version || volume->state.volume != job->engine ||
+        vxd_volumes_peek(request->server->volumes, volume->named.terms.name) != volume) {
         return vxd_fail(err, VXD_ABORTED, NULL,
                         "the volume \"%s\" was changed while it was refined",
-                        volume->terms.name);
+                        volume->named.terms.name);
     }
     return VXD_OK;
 }
@@ -266,7 +268,7 @@ static enum vxd_status keep_made(struct vxd_request *request, struct vxd_queue *
                                  struct vxd_err *err)
 {
     struct refine_job *job = request->state;
-    struct vxd_volumes *volumes = request->server->volumes;
+    struct vxd_names *volumes = request->server->volumes;
     struct vxd_volume *made = vxd_refine_take_volume(job->refining.refine);
     struct vxd_volume_info info;
     enum vxd_status status;
@@ -274,7 +276,7 @@ static enum vxd_status keep_made(struct vxd_request *request, struct vxd_queue *
     vxd_volume_get_info(made, &info);
     status = check_free(volumes, job->terms.name, err);
     if (status == VXD_OK) {
-        status = vxd_volumes_check_copy(volumes, &job->terms, info.n_bytes, err);
+        status = vxd_names_check_copy(volumes, &job->terms, info.n_bytes, err);
     }
     if (status != VXD_OK) {
         vxd_volume_destroy(queue, made);
@@ -284,11 +286,8 @@ static enum vxd_status keep_made(struct vxd_request *request, struct vxd_queue *
     info.spec.capacity = 0;
     VXD_TRY(vxd_named_volume_new(volumes, queue, &job->terms, &info.spec, made,
                                  &job->base.made, err));
-    job->base.made->n_images = job->base.volume->n_images;
-    if (job->terms.durable) {
-        vxd_volume_enter_journal(volumes, job->base.made);
-        VXD_TRY(vxd_volume_check_journal(volumes, job->base.made, err));
-    }
+    job->base.made->state.n_images = job->base.volume->state.n_images;
+    VXD_TRY(vxd_named_enter_journal(&job->base.made->named, err));
 out:
     return status;
 }
@@ -382,8 +381,8 @@ static enum vxd_status end(struct vxd_request *request, struct vxd_queue *queue,
     if (job->options.makes_volume) {
         VXD_TRY(keep_made(request, queue, err));
     } else {
-        VXD_TRY(
-            vxd_refine_apply(queue, job->refining.refine, job->base.volume->volume, err));
+        VXD_TRY(vxd_refine_apply(queue, job->refining.refine,
+                                 job->base.volume->state.volume, err));
     }
     VXD_TRY(vxd_volume_new_info(
         request->decoder, job->options.makes_volume ? job->base.made : job->base.volume,
@@ -405,11 +404,12 @@ enum vxd_status vxd_volume_refine_submit(struct vxd_request *request,
         return begin(request, queue, err);
     }
     VXD_TRY(check_unchanged(request, err));
-    VXD_TRY(vxd_refine_step(queue, job->refining.refine, job->base.volume->volume,
+    VXD_TRY(vxd_refine_step(queue, job->refining.refine, job->base.volume->state.volume,
                             is_cuda ? STAGE_NS_CUDA : STAGE_NS_CPU, &is_done, err));
     request->more = !is_done;
     request->is_preparing = !is_done;
     if (is_done) {
+        atomic_store(&request->ends_when_over, false);
         VXD_TRY(end(request, queue, err));
     }
 out:
@@ -430,13 +430,13 @@ enum vxd_status vxd_volume_refine_finish(struct vxd_request *request,
     }
     request->commit = NULL; /* the volume itself is not changed */
     commit->is_change = false;
-    vxd_volumes_publish(request->server->volumes, job->base.made);
+    vxd_named_publish(&job->base.made->named);
     if (job->terms.durable) {
         commit->entry.copied_from = job->base.volume;
-        vxd_volume_conclude(request, commit, job->base.made, VXD_VOLUME_MADE);
+        vxd_volume_conclude(request, commit, job->base.made, VXD_NAMED_MADE);
     } else {
         commit->copy = job->base.made;
-        vxd_volume_conclude(request, commit, job->base.volume, VXD_VOLUME_READ);
+        vxd_volume_conclude(request, commit, job->base.volume, VXD_NAMED_READ);
     }
     return VXD_OK;
 }

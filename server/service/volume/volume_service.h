@@ -37,13 +37,11 @@ struct vxd_volume_output {
 
 /* The commit of a request on a durable volume. Zero-initialised it is none. */
 struct vxd_volume_commit {
-    struct vxd_commit base;          /* first: request->commit is both */
-    struct vxd_named_volume *volume; /* held by the job; NULL: all were listed */
-    struct vxd_named_volume *copy;   /* READ: goes where what was read never was; held */
+    struct vxd_named_commit base;  /* first: request->commit is both */
+    struct vxd_named_volume *copy; /* READ: goes where what was read never was; held */
     struct vxd_volume_entry entry;
     size_t n_blocks; /* before the change */
     bool is_change;
-    bool is_ended;
 };
 
 struct vxd_volume_job {
@@ -97,7 +95,7 @@ struct vxd_volume_durability {
  * errors  INVALID_ARGUMENT; FAILED_PRECONDITION  nothing is durable on this server */
 enum vxd_status vxd_volume_read_durability(const struct vxd_request *request,
                                            const struct vxd_volume_durability *wished,
-                                           struct vxd_volume_terms *terms,
+                                           struct vxd_named_terms *terms,
                                            struct vxd_err *err);
 
 /* --- volume_commit.c: durable volumes -------------------------------------------------- */
@@ -111,19 +109,39 @@ enum vxd_status vxd_volume_enlist(struct vxd_request *request, struct vxd_err *e
 /* Ends a request, in finish, when its reply is complete, in another way than by a change of blocks:
  * a volume was made or dropped, or read. volume NULL: all volumes were read. */
 void vxd_volume_conclude(struct vxd_request *request, struct vxd_volume_commit *commit,
-                         struct vxd_named_volume *volume,
-                         enum vxd_volume_change_kind kind);
+                         struct vxd_named_volume *volume, enum vxd_named_change kind);
 
 /* In release, while the volume is still held. A change that never got to the journal marks the
  * volume as broken. */
-void vxd_volume_end_commit(struct vxd_request *request, struct vxd_queue *queue,
-                           struct vxd_volume_commit *commit);
+void vxd_volume_end_commit(struct vxd_queue *queue, struct vxd_volume_commit *commit);
+
+/* --- volume_cast.c: pictures ----------------------------------------------------------- */
+
+/* A picture that is cast in stages of rows. */
+struct vxd_volume_casting {
+    struct vxd_volume_cast_args args;
+    int stage_rows;   /* of pixels; 0: no stage is planned */
+    uint64_t version; /* of the volume in the first stage */
+};
+
+/* Chooses the rows of a stage, once the volume is open and the view is set.
+ * errors  RESOURCE_EXHAUSTED  the picture takes too long */
+enum vxd_status vxd_volume_plan_casting(struct vxd_request *request,
+                                        const struct vxd_queue *queue,
+                                        struct vxd_volume_casting *casting,
+                                        struct vxd_err *err);
+
+/* Queues the next rows, and with the last ones, *is_done, the copies of all outputs to the host.
+ * errors  ABORTED  the volume is another one than in the first stage; of vxd_volume_cast */
+enum vxd_status vxd_volume_cast_rows(struct vxd_request *request, struct vxd_queue *queue,
+                                     struct vxd_volume_casting *casting, bool *is_done,
+                                     struct vxd_err *err);
 
 /* --- volume_image.c: images ------------------------------------------------------------ */
 
 /* Integrates a frame, whose arrays are in device memory, within the limits: a volume that forgets
  * makes room where there is none. What was forgotten is in the commit's record.
- * errors  those of vxd_volume_integrate, completed by vxd_volumes_explain */
+ * errors  those of vxd_volume_integrate, completed by vxd_names_explain */
 enum vxd_status vxd_volume_integrate_within(struct vxd_request *request,
                                             struct vxd_queue *queue,
                                             const struct vxd_volume_frame *frame,
@@ -131,7 +149,7 @@ enum vxd_status vxd_volume_integrate_within(struct vxd_request *request,
                                             struct vxd_err *err);
 
 /* The same for a scan.
- * errors  those of vxd_volume_integrate_scan, completed by vxd_volumes_explain */
+ * errors  those of vxd_volume_integrate_scan, completed by vxd_names_explain */
 enum vxd_status vxd_volume_scan_within(struct vxd_request *request,
                                        struct vxd_queue *queue,
                                        const struct vxd_volume_scan *scan,

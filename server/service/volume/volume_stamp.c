@@ -67,7 +67,7 @@ out:
 static enum vxd_status open_volume(struct vxd_request *request, struct vxd_err *err)
 {
     const Voxeld__V1__VolumeStampRequest *input = input_of(request);
-    struct vxd_volumes *volumes = request->server->volumes;
+    struct vxd_names *volumes = request->server->volumes;
     struct stamp_job *job = request->state;
     struct vxd_volume_info info;
     enum vxd_status status = VXD_OK;
@@ -78,14 +78,14 @@ static enum vxd_status open_volume(struct vxd_request *request, struct vxd_err *
             return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no volume \"%s\"",
                             input->name);
         }
-        vxd_named_volume_hold(job->volume);
+        vxd_named_hold(&job->volume->named);
     }
-    if (job->volume->durable.journal_id != 0) {
-        VXD_TRY(vxd_volume_check_visible(volumes, job->volume, err));
-        request->is_waiting = vxd_volume_is_waiting(volumes, job->volume);
+    if (job->volume->named.durable.journal_id != 0) {
+        VXD_TRY(vxd_named_check_visible(&job->volume->named, err));
+        request->is_waiting = vxd_named_is_waiting(volumes, &job->volume->named);
         request->more = request->is_waiting;
     }
-    vxd_volume_get_info(job->volume->volume, &info);
+    vxd_volume_get_info(job->volume->state.volume, &info);
     job->volume_version = info.version;
     if (input->labels_as_materials && !job->volume->spec.has_labels) {
         VXD_TRY(vxd_fail(err, VXD_FAILED_PRECONDITION, "labels_as_materials",
@@ -147,7 +147,7 @@ static enum vxd_status extract(struct vxd_request *request, struct vxd_queue *qu
                                struct part *part, struct vxd_err *err)
 {
     struct stamp_job *job = request->state;
-    struct vxd_volume *volume = job->volume->volume;
+    struct vxd_volume *volume = job->volume->state.volume;
     bool has_labels = input_of(request)->labels_as_materials;
     struct vxd_surface *surface = NULL;
     struct vxd_surface_outputs out = {0};
@@ -311,12 +311,12 @@ static enum vxd_status list_part(struct vxd_request *request, struct vxd_queue *
     struct vxd_volume_info info;
     enum vxd_status status;
 
-    vxd_volume_get_info(job->volume->volume, &info);
+    vxd_volume_get_info(job->volume->state.volume, &info);
     if (info.version != job->volume_version) {
         return vxd_fail(err, VXD_ABORTED, "name",
                         "the volume \"%s\" was changed meanwhile; ask again, or for "
                         "boxes, which take one stage",
-                        job->volume->terms.name);
+                        job->volume->named.terms.name);
     }
     job->args.limit =
         (is_cuda ? STAGE_VOXELS_CUDA : STAGE_VOXELS_CPU) / (edge * edge * edge);
@@ -419,7 +419,7 @@ void vxd_volume_stamp_release(struct vxd_request *request, struct vxd_queue *que
     job->n_lists = 0;
     job->ops = NULL;
     if (job->volume != NULL) {
-        vxd_named_volume_drop(request->server->volumes, queue, job->volume);
+        vxd_named_drop(&job->volume->named, queue);
         job->volume = NULL;
     }
     vxd_scene_release(request, queue);

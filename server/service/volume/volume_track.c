@@ -248,7 +248,7 @@ static enum vxd_status find_pose(struct vxd_queue *queue,
                                  const struct vxd_track_state *state,
                                  struct vxd_volume_frame *frame, struct vxd_err *err)
 {
-    struct vxd_volume *volume = finding->volume->volume;
+    struct vxd_volume *volume = finding->volume->state.volume;
     struct vxd_track_state from = *state;
     enum vxd_status status = VXD_OK;
 
@@ -279,7 +279,7 @@ enum vxd_status vxd_volume_locate(struct vxd_queue *queue,
 {
     struct vxd_volume_info info;
 
-    vxd_volume_get_info(finding->volume->volume, &info);
+    vxd_volume_get_info(finding->volume->state.volume, &info);
     finding->is_first = info.n_blocks == 0;
     if (!finding->is_first) {
         return find_pose(queue, finding, state, frame, err);
@@ -453,7 +453,7 @@ static enum vxd_status cast_maps(struct vxd_request *request, struct vxd_queue *
         .colour = job->colours != NULL ? job->colours->device : NULL};
     enum vxd_status status;
 
-    VXD_TRY(vxd_volume_cast(queue, job->base.volume->volume, &args, err));
+    VXD_TRY(vxd_volume_cast(queue, job->base.volume->state.volume, &args, err));
     VXD_TRY(vxd_volume_fetch(request, queue, err));
 out:
     return status;
@@ -529,8 +529,8 @@ enum vxd_status vxd_volume_track_and_integrate_finish(struct vxd_request *reques
 
     (void)queue;
     (void)err;
-    vxd_volume_get_info(volume->volume, &info);
-    volume->n_images += job->finding.result.status == VXD_TRACK_OK ? 1 : 0;
+    vxd_volume_get_info(volume->state.volume, &info);
+    volume->state.n_images += job->finding.result.status == VXD_TRACK_OK ? 1 : 0;
     vxd_volume_show(reply->depth_map, job->depth_map);
     vxd_volume_show(reply->normals, job->normals);
     vxd_volume_show(reply->colours, job->colours);
@@ -550,7 +550,7 @@ void vxd_volume_track_release(struct vxd_request *request, struct vxd_queue *que
     vxd_device_free(queue, &job->device_colour);
     vxd_device_free(queue, &job->device_depth);
     if (job->base.volume != NULL) { /* else it would stay beyond the limits of volumes */
-        vxd_volume_forget_frame(queue, job->base.volume->volume);
+        vxd_volume_forget_frame(queue, job->base.volume->state.volume);
     }
     vxd_volume_release(request, queue);
 }

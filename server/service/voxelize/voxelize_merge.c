@@ -15,7 +15,7 @@ enum {
 };
 
 struct vxd_merge {
-    struct vxd_map_terms terms;
+    struct vxd_named_terms terms;
     struct vxd_map_spec spec; /* that the map must have */
     struct vxd_map *map;      /* held */
     struct vxd_map *made;     /* the same map, where it was made for this request */
@@ -26,7 +26,7 @@ struct vxd_merge {
     struct vxd_buffer is_new_host;
     const uint8_t *is_new_bytes; /* readable after the stage */
     Voxeld__V1__VoxelizeMerged *reply;
-    struct vxd_map_commit commit; /* of a durable map */
+    struct vxd_named_commit commit; /* of a durable map */
     struct vxd_map_record record;
 };
 
@@ -107,7 +107,7 @@ static enum vxd_status open_map(struct vxd_request *request, struct vxd_queue *q
 {
     const struct vxd_voxelize_job *job = request->state;
     struct vxd_merge *merge = job->merge;
-    struct vxd_maps *maps = request->server->maps;
+    struct vxd_names *maps = request->server->maps;
     struct vxd_map *map = vxd_maps_find(maps, merge->terms.name);
     enum vxd_status status;
 
@@ -122,9 +122,9 @@ static enum vxd_status open_map(struct vxd_request *request, struct vxd_queue *q
         merge->map = merge->made;
         return status;
     }
-    vxd_map_hold(map);
+    vxd_named_hold(&map->named);
     merge->map = map;
-    status = vxd_map_check_visible(maps, map, err);
+    status = vxd_named_check_visible(&map->named, err);
     if (status != VXD_OK) {
         return status;
     }
@@ -186,7 +186,7 @@ bool vxd_merge_needs_rows(struct vxd_request *request)
         job->merge != NULL ? vxd_maps_peek(request->server->maps, job->merge->terms.name)
                            : NULL;
 
-    return map != NULL && map->terms.durable;
+    return map != NULL && map->named.terms.durable;
 }
 
 /* The record of a durable map: counts and sums are added, to new entries too. */
@@ -208,7 +208,7 @@ static enum vxd_status pack_change(struct vxd_request *request, size_t n,
         record->rows[1].dtype = VXD_FLOAT32;
     }
     for (int i = 0; i < merge->spec.engine.n_values && n > 0; i++) {
-        if (merge->map->terms.durable && record->rows[i].rows == NULL) {
+        if (merge->map->named.terms.durable && record->rows[i].rows == NULL) {
             return vxd_fail(err, VXD_UNAVAILABLE, "merge.map",
                             "the map \"%s\" was made durable meanwhile; try again",
                             merge->terms.name);
@@ -244,8 +244,7 @@ static enum vxd_status add_voxels(struct vxd_request *request, struct vxd_queue 
          .combine = VXD_COMBINE_ADD}};
     enum vxd_status status;
 
-    VXD_TRY(vxd_maps_prepare(request->server->maps, queue, merge->map, keys, n,
-                             &insert.max_new, err));
+    VXD_TRY(vxd_map_prepare(queue, merge->map, keys, n, &insert.max_new, err));
     VXD_TRY(vxd_hashmap_insert(queue, hashmap, &insert, err));
     merge->commit.has_changed = true;
     VXD_TRY(vxd_map_update_arrays(queue, merge->map, updates,
@@ -290,7 +289,6 @@ void vxd_merge_finish(struct vxd_request *request, struct vxd_queue *queue)
     const struct vxd_voxelize_job *job = request->state;
     struct vxd_merge *merge = job->merge;
     Voxeld__V1__VoxelizeResponse *reply = (Voxeld__V1__VoxelizeResponse *)request->output;
-    struct vxd_maps *maps = request->server->maps;
     size_t n = vxd_voxelize_n_voxels(job);
     size_t n_entries;
 
@@ -305,9 +303,9 @@ void vxd_merge_finish(struct vxd_request *request, struct vxd_queue *queue)
     reply->merged = merge->reply;
     reply->engine_ms = (double)request->engine_ns / 1e6;
     if (merge->made != NULL) {
-        vxd_maps_publish(maps, merge->made);
+        vxd_named_publish(&merge->made->named);
     }
-    vxd_map_conclude(request, &merge->commit, merge->map, VXD_MAP_CHANGED);
+    vxd_map_conclude(request, &merge->commit, merge->map, VXD_NAMED_CHANGED);
 }
 
 void vxd_merge_release(struct vxd_request *request, struct vxd_queue *queue)
@@ -321,9 +319,9 @@ void vxd_merge_release(struct vxd_request *request, struct vxd_queue *queue)
     vxd_device_free(queue, &merge->is_new);
     vxd_host_free(context, &merge->keys_host);
     vxd_host_free(context, &merge->is_new_host);
-    vxd_map_end_commit(request, &merge->commit);
+    vxd_named_end_commit(&merge->commit);
     if (merge->map != NULL) {
-        vxd_maps_account(request->server->maps, merge->map);
-        vxd_map_drop(request->server->maps, queue, merge->map);
+        vxd_named_account(&merge->map->named);
+        vxd_named_drop(&merge->map->named, queue);
     }
 }

@@ -157,7 +157,7 @@ static const struct vxd_method *find_path(struct vxd_http_exchange *exchange,
 static const struct vxd_method *find_method(struct vxd_http_exchange *exchange,
                                             const char *url)
 {
-    const char *of_file = vxd_http_find_scene_file(exchange, url);
+    const char *of_file = vxd_http_find_file(exchange, url);
     const struct vxd_method *method =
         of_file != NULL ? vxd_method_by_name(exchange->http->server->methods, of_file)
                         : find_path(exchange, url);
@@ -301,7 +301,7 @@ static enum vxd_status examine(struct vxd_http_exchange *exchange, const char *u
         VXD_TRY(vxd_http_events_open(exchange, err));
     }
     if (exchange->file != NULL) {
-        VXD_TRY(vxd_http_read_scene_file(exchange, err));
+        VXD_TRY(vxd_http_read_file(exchange, err));
         if (exchange->response != NULL) {
             return VXD_OK;
         }
@@ -390,7 +390,7 @@ static enum MHD_Result check_upload(struct vxd_http_exchange *exchange)
     struct vxd_err err = {0};
 
     if (vxd_clock_ns() > exchange->request->deadline_ns) {
-        (void)vxd_fail(&err, VXD_DEADLINE_EXCEEDED, NULL,
+        (void)vxd_fail(&err, VXD_DEADLINE_EXCEEDED, "header.timeout_ms",
                        "the time was over with %zu of %zu bytes received",
                        exchange->n_received, exchange->n_expected);
     } else if (atomic_load(&exchange->http->stopping)) {

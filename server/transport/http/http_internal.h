@@ -112,9 +112,9 @@ struct vxd_http_exchange {
     char boundary[VXD_BOUNDARY_BYTES]; /* of a file body in parts; "" = it is one file */
     char
         get_body[VXD_NAME_BYTES + 16]; /* what a GET's path says, as JSON; "" = nothing */
-    /* A scene's picture or costmap as a file (http_scene_files.c); NULL = the URL is none. */
-    const struct vxd_http_scene_file *file;
-    char file_scene[VXD_NAME_BYTES];
+    /* A file of a scene or a volume (http_files.c); NULL = the URL is none. */
+    const struct vxd_http_file_of *file;
+    char file_object[VXD_NAME_BYTES];
     char *file_body; /* JSON, malloc'ed */
     uint64_t file_digest;
     struct vxd_query_item query[VXD_HTTP_MAX_QUERY];
@@ -347,19 +347,18 @@ enum vxd_status vxd_http_check_read(struct vxd_http_exchange *exchange,
                                     const char *method, const char *scene,
                                     struct vxd_err *err);
 
-/* http_scene_files.c: returns the method of a URL that is a picture or costmap of a scene, and sets
- * file and file_scene; NULL: it is none. */
-const char *vxd_http_find_scene_file(struct vxd_http_exchange *exchange, const char *url);
+/* http_files.c: returns the method of a URL that is a file of a scene or a volume, and sets
+ * file and file_object; NULL: it is none. */
+const char *vxd_http_find_file(struct vxd_http_exchange *exchange, const char *url);
 
 /* Makes file_body from the query, or the response where the client has the file.
  * errors  INVALID_ARGUMENT (names the parameter), UNAUTHENTICATED, PERMISSION_DENIED,
  *         RESOURCE_EXHAUSTED */
-enum vxd_status vxd_http_read_scene_file(struct vxd_http_exchange *exchange,
-                                         struct vxd_err *err);
+enum vxd_status vxd_http_read_file(struct vxd_http_exchange *exchange,
+                                   struct vxd_err *err);
 
 /* Makes the response of a reply. errors  RESOURCE_EXHAUSTED */
-enum vxd_status vxd_http_set_scene_file(struct vxd_http_exchange *exchange,
-                                        const ProtobufCMessage *output,
-                                        struct vxd_err *err);
+enum vxd_status vxd_http_set_file(struct vxd_http_exchange *exchange,
+                                  const ProtobufCMessage *output, struct vxd_err *err);
 
 #endif

@@ -281,7 +281,7 @@ static enum vxd_status set_output(struct vxd_http_exchange *exchange,
     enum vxd_status status = VXD_OK;
 
     if (exchange->file != NULL) {
-        return vxd_http_set_scene_file(exchange, output, err);
+        return vxd_http_set_file(exchange, output, err);
     }
     switch (exchange->reply_format) {
     case VXD_HTTP_JSON:

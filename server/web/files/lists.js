@@ -212,7 +212,7 @@ export function apiPage(app) {
     const rows = [];
     for (const [path, verbs] of Object.entries(api.paths)) {
       for (const [verb, what] of Object.entries(verbs)) {
-        if (what.summary) rows.push([el('code', {}, `${verb.toUpperCase()} ${path}`), what.summary]);
+        if (what.summary && !what.tags?.includes('dashboard')) rows.push([el('code', {}, `${verb.toUpperCase()} ${path}`), what.summary]);
       }
     }
     body.append(table([['method'], ['what it does']], rows));

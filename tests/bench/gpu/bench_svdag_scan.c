@@ -27,11 +27,12 @@ enum stage {
     STAGE_FUSE, /* of log-odds */
     STAGE_EDIT,
     STAGE_ALL,
+    STAGE_PART, /* the longest between two borders, where work ends that nobody waits for */
     N_STAGES
 };
 
-static const char *const stage_names[N_STAGES] = {"decode", "cast", "fuse", "edit",
-                                                  "all"};
+static const char *const stage_names[N_STAGES] = {"decode", "cast", "fuse",
+                                                  "edit",   "all",  "longest part"};
 
 struct bench {
     enum vxd_backend backend;
@@ -53,6 +54,8 @@ struct bench {
     struct vxd_occupancy *layer; /* NULL: the last word */
     uint32_t root;
     double times[N_STAGES][MAX_SCANS]; /* ms */
+    double border_s;                   /* when the last border was */
+    double longest_ms;
     struct vxd_svdag_scan_result last; /* its numbers */
     struct vxd_svdag_edit_result change;
 };
@@ -141,10 +144,40 @@ out:
     return status;
 }
 
+/* A border, where work ends that nobody waits for: notes how long the part before it took. */
+static bool at_border(void *user)
+{
+    struct bench *bench = user;
+    double now = bench_now_s();
+    double ms = (now - bench->border_s) * 1e3;
+
+    bench->border_s = now;
+    bench->longest_ms = ms > bench->longest_ms ? ms : bench->longest_ms;
+    return false;
+}
+
+static enum vxd_status
+scan_in_steps(struct bench *bench, const struct vxd_svdag_scan *scan, struct vxd_err *err)
+{
+    struct vxd_queue *queue = bench->device.queue;
+    struct vxd_svdag_scanning *scanning;
+    bool is_done = false;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_svdag_scan_begin(queue, &vxd_svdag_get_spec(bench->svdag)->format, scan,
+                                 &scanning, err));
+    while (!is_done) {
+        VXD_TRY(vxd_svdag_scan_step(queue, scanning, &bench->last, &is_done, err));
+        (void)at_border(bench);
+    }
+out:
+    vxd_svdag_scan_end(scanning);
+    return status;
+}
+
 static enum vxd_status integrate(struct bench *bench, int scan, struct vxd_err *err)
 {
     struct vxd_queue *queue = bench->device.queue;
-    const struct vxd_svdag_format *format = &vxd_svdag_get_spec(bench->svdag)->format;
     const int64_t centre = (int64_t)1 << (DEPTH - 1);
     struct vxd_svdag_scan args = {.points = bench->points.ptr,
                                   .n = bench->clouds[scan % 2].n_points,
@@ -160,9 +193,12 @@ static enum vxd_status integrate(struct bench *bench, int scan, struct vxd_err *
     at[STAGE_DECODE] = bench_now_s();
     VXD_TRY(decode(bench, scan, err));
     at[STAGE_SCAN] = bench_now_s();
-    VXD_TRY(vxd_svdag_scan_voxels(queue, format, &args, &bench->last, err));
-    VXD_TRY(vxd_queue_wait(queue, err));
+    bench->border_s = at[STAGE_SCAN];
+    bench->longest_ms = 0;
+    VXD_TRY(scan_in_steps(bench, &args, err));
     VXD_TRY(edit(bench, at, err));
+    (void)at_border(bench);
+    bench->times[STAGE_PART][scan] = bench->longest_ms;
     bench->root = bench->change.root;
     for (int stage = 0; stage < STAGE_ALL; stage++) {
         bench->times[stage][scan] = (at[stage + 1] - at[stage]) * 1e3;
@@ -229,6 +265,7 @@ static enum vxd_status run(struct bench *bench, struct vxd_err *err)
     VXD_TRY(bench_device_create(bench->backend, bench->n_threads, &bench->device, err));
     VXD_TRY(load(bench, err));
     VXD_TRY(vxd_svdag_create(bench->device.queue, &spec, &bench->svdag, err));
+    vxd_svdag_set_stop(bench->svdag, at_border, bench);
     if (bench->fuses) {
         VXD_TRY(vxd_occupancy_rule_of(&odds, &rule, err));
         VXD_TRY(

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/voxelctl/cli/cli.h"
 #include "tests/bench/load/bench_load_report.h"
 
 enum {
@@ -15,8 +16,7 @@ enum {
 
 static int fail(const char *what, const struct voxeld_error *error)
 {
-    (void)fprintf(stderr, "bench_load: %s: %s: %s\n", what,
-                  voxeld_status_name(error->code), error->message);
+    (void)ctl_failed(what, error);
     return EXIT_FAILURE;
 }
 
@@ -103,7 +103,7 @@ static int run_work(const struct load_work *work, FILE *csv)
         load_report_json_end(stdout);
     }
     if (fflush(stdout) != 0 || ferror(stdout) != 0) {
-        (void)fprintf(stderr, "bench_load: standard output: %s\n", strerror(errno));
+        (void)ctl_error("standard output: %s", strerror(errno));
         code = EXIT_FAILURE;
     }
     return code;
@@ -118,14 +118,14 @@ static int run_with_csv(const struct load_work *work)
     bool failed;
 
     if (path != NULL && csv == NULL) {
-        (void)fprintf(stderr, "bench_load: --csv %s: %s\n", path, strerror(errno));
+        (void)ctl_error("--csv %s: %s", path, strerror(errno));
         return EXIT_FAILURE;
     }
     code = run_work(work, csv);
     if (csv != NULL) {
         failed = ferror(csv) != 0;
         if (fclose(csv) != 0 || failed) {
-            (void)fprintf(stderr, "bench_load: --csv %s: not written whole\n", path);
+            (void)ctl_error("--csv %s: not written whole", path);
             code = EXIT_FAILURE;
         }
     }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/voxelctl/cli/cli.h"
 #include "proto/base/number.h"
 #include "client/c/include/voxeld.h"
 
@@ -165,13 +166,15 @@ __attribute__((format(printf, 2, 3)))
 static int
 usage(const struct load_options *options, const char *format, ...)
 {
+    char message[512];
+    char help[128];
     va_list args;
 
-    (void)fprintf(stderr, "%s: ", options->program);
     va_start(args, format);
-    (void)vfprintf(stderr, format, args);
+    (void)vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    (void)fprintf(stderr, "\nTry: %s --help\n", options->program);
+    (void)snprintf(help, sizeof help, "Try: %s --help", options->program);
+    (void)ctl_error_of(options->program, message, help);
     return EXIT_USAGE;
 }
 
@@ -282,7 +285,7 @@ static bool read_token(const char *path, struct load_options *out, int *result)
     size_t n = 0;
 
     if (file == NULL) {
-        (void)fprintf(stderr, "bench_load: --token-file %s: %s\n", path, strerror(errno));
+        (void)ctl_error("--token-file %s: %s", path, strerror(errno));
         *result = EXIT_FAILURE;
         return false;
     }
@@ -291,8 +294,8 @@ static bool read_token(const char *path, struct load_options *out, int *result)
     }
     (void)fclose(file);
     if (n == 0 || n + 1 == sizeof out->token_line) {
-        (void)fprintf(stderr, "bench_load: --token-file %s: no token of 1 to %zu bytes\n",
-                      path, sizeof out->token_line - 2);
+        (void)ctl_error("--token-file %s: no token of 1 to %zu bytes", path,
+                        sizeof out->token_line - 2);
         *result = EXIT_FAILURE;
         return false;
     }
@@ -465,14 +468,19 @@ bool load_options_parse(int argc, char **argv, struct load_options *out, int *re
                                  .weights = {[LOAD_VOXELIZE] = 1},
                                  .n_points = 250000,
                                  .size_m = 0.5};
+    for (int i = 1; i < argc; i++) {
+        out->json = out->json || strcmp(argv[i], "--json") == 0;
+    }
+    ctl_report_as_json(out->json);
+    opterr = 0;
     while ((id = getopt_long(argc, argv, "h", long_options, &index)) != -1) {
         if (id == 'h' || id == OPT_VERSION) {
             *result = print(out->program, id) ? EXIT_SUCCESS : EXIT_FAILURE;
             return false;
         }
         if (id == '?') {
-            (void)fprintf(stderr, "Try: %s --help\n", out->program);
-            *result = EXIT_USAGE;
+            *result = usage(out, "an option is unknown, or lacks its value: %s",
+                            argv[optind > 1 ? optind - 1 : 0]);
             return false;
         }
         if (id == OPT_TOKEN_FILE) {

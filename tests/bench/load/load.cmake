@@ -10,5 +10,7 @@ add_executable(bench_load
   ${CMAKE_CURRENT_LIST_DIR}/bench_load_report.c
   ${CMAKE_CURRENT_LIST_DIR}/bench_load_run.c
   ${CMAKE_CURRENT_LIST_DIR}/bench_load_target.c
-  ${PROJECT_SOURCE_DIR}/client/voxelctl/cli/json.c)
+  ${PROJECT_SOURCE_DIR}/client/voxelctl/cli/json.c
+  ${PROJECT_SOURCE_DIR}/client/voxelctl/cli/report.c
+  ${PROJECT_SOURCE_DIR}/client/voxelctl/cli/style.c)
 target_link_libraries(bench_load PRIVATE voxeld_build voxeld_client_static voxeld_schema m)

@@ -304,9 +304,13 @@ def test_repeat_learns_the_outcome_after_a_deadline(counts: voxeld.Map) -> None:
     def attempt(sequence: int) -> voxeld.Updated:
         seen.append(sequence)
         timeout = 0.001 if len(seen) <= 2 else 30 * SLOW
-        return counts.update(
-            keys, ones, "add", insert_missing=True, timeout=timeout, sequence=sequence
-        )
+        try:
+            return counts.update(
+                keys, ones, "add", insert_missing=True, timeout=timeout, sequence=sequence
+            )
+        except voxeld.DeadlineExceeded as e:
+            e.field = ""  # as if the server's own answer had been lost
+            raise
 
     updated = voxeld.repeat(attempt, seconds=60 * SLOW)
     assert len(seen) > 1 and seen[0] == 0 and len(set(seen[1:])) == 1 and seen[1] > 0

@@ -90,26 +90,28 @@ static uint64_t fnv(uint64_t hash, const void *bytes, size_t n)
 /* Reads the engine's volume, which no request changes now. */
 static void read_layers(struct world *world, const char *name, struct volume_view *view)
 {
-    struct vxd_volumes *volumes = world->server->volumes;
-    struct vxd_queue *queue = vxd_volumes_queue(volumes);
+    struct vxd_names *volumes = world->server->volumes;
+    struct vxd_queue *queue = vxd_names_queue(volumes);
     const struct vxd_named_volume *named = vxd_volumes_peek(volumes, name);
     struct vxd_volume_layer layers[VXD_VOLUME_MAX_LAYERS];
-    int n_layers = vxd_volume_get_layers(named->volume, layers);
+    int n_layers = vxd_volume_get_layers(named->state.volume, layers);
     struct vxd_volume_blocks blocks;
     struct vxd_volume_info info;
     int32_t *entries = NULL;
     size_t n = 0;
 
-    vxd_volume_get_info(named->volume, &info);
-    if (vxd_volume_list_changed(queue, named->volume, 0, &entries, &n, NULL) != VXD_OK ||
-        vxd_volume_read_blocks(queue, named->volume, entries, n, true, &blocks, NULL) !=
-            VXD_OK) {
+    vxd_volume_get_info(named->state.volume, &info);
+    if (vxd_volume_list_changed(queue, named->state.volume, 0, &entries, &n, NULL) !=
+            VXD_OK ||
+        vxd_volume_read_blocks(queue, named->state.volume, entries, n, true, &blocks,
+                               NULL) != VXD_OK) {
         vxd_test_note_failure("world_view_volume", name);
         free(entries);
         return;
     }
     view->digest = fnv(UINT64_C(0xcbf29ce484222325), entries, n * sizeof *entries);
-    view->digest = fnv(view->digest, &named->n_images, sizeof named->n_images);
+    view->digest =
+        fnv(view->digest, &named->state.n_images, sizeof named->state.n_images);
     if (n > 0) {
         view->digest = fnv(view->digest, blocks.keys, 3 * n * sizeof(int32_t));
     }
@@ -118,7 +120,7 @@ static void read_layers(struct world *world, const char *name, struct volume_vie
                            n * layers[i].n_elements * vxd_dtype_bytes(layers[i].dtype));
     }
     view->stamp = info.version;
-    view->generation = named->generation;
+    view->generation = named->named.generation;
     vxd_volume_blocks_free(queue, &blocks);
     free(entries);
 }

@@ -15,7 +15,9 @@ from .volume_records import (
     POSE_SOURCES,
     VOLUME_COLOURS,
     VOLUME_DEPTHS,
+    VOLUME_ENCODES,
     VOLUME_FSYNCS,
+    VOLUME_SHOWS,
     VOLUME_TRACK_METHODS,
     VOLUME_TRACK_ROBUSTS,
     VOLUME_UNKNOWNS,
@@ -26,6 +28,7 @@ from .volume_records import (
     VolumeCleared,
     VolumeDecayed,
     VolumeDistances,
+    VolumeImage,
     VolumeImported,
     VolumeInfo,
     VolumeIntegrated,
@@ -40,6 +43,7 @@ from .volume_records import (
     volume_cleared_of,
     volume_decayed_of,
     volume_distances_of,
+    volume_image_of,
     volume_imported_of,
     volume_info_of,
     volume_integrated_of,
@@ -467,6 +471,82 @@ def cast_rays(
     reply = exchange.send(self._client, "volume_cast_rays", message, [], timeout, request_id, None)
     with reply:
         return volume_picture_of(reply, message, reply.n_rows("depth"))
+
+
+def render(
+    self: exchange.Noun,
+    eye: Sequence[float] | None = None,
+    target: Sequence[float] | None = None,
+    *,
+    up: Sequence[float] | None = None,
+    fov_y_deg: float = 0.0,
+    panorama: bool = False,
+    width: int = 0,
+    height: int = 0,
+    show: str = "colour",
+    sun_direction: Sequence[float] = (0.0, 0.0, 0.0),
+    sun: float = 0.0,
+    ambient: float = 0.0,
+    z_low_m: float = 0.0,
+    z_high_m: float = 0.0,
+    min_weight: float = 0.0,
+    depth_max_m: float = 0.0,
+    encode: str = "png",
+    quality: int = 0,
+    timeout: float | None = None,
+    request_id: str | None = None,
+) -> VolumeImage:
+    """Makes a picture of the surface, as a PNG or JPEG file, which a notebook shows.
+
+    eye            where the camera is. Absent: a place from which all blocks are in the
+                   picture; so are both where they are the same point. Surfaces are seen from
+                   their front alone; metres
+    target         the point in the middle of the picture. Absent: the middle of the surface;
+                   metres
+    up             points upwards in the picture; 0, 0, 0 counts as 0, 0, 1
+    fov_y_deg      degrees; 0 to 179; 0: 50
+    panorama       all around the eye, the target's azimuth in the middle; at most 1024 rows
+    width          pixels; width x height at most 2^22; 0 to 8192; 0: 640
+    height         0 to 8192; 0: 360
+    sun_direction  towards the sun; 0, 0, 0 = the default
+    sun            strength of the sun's light; below 0 = none; -1 to 1000
+    ambient        strength of the light from all sides; below 0 = none; -1 to 1000
+    z_low_m        HEIGHT: z of the first and the last colour; equal = those of the surface's
+                   blocks; metres
+    z_high_m       metres
+    min_weight     voxels of a lower weight are unknown; 0 to 65535; 0: any weight above 0
+    depth_max_m    nothing is seen farther away; metres; 0 to 1000; 0: where the blocks end
+    quality        of JPEG; 0 to 100; 0: 90
+
+    Raises NotFound (no such volume), FailedPrecondition (labels of a volume without them),
+    Aborted (a picture that took several stages, between which the volume was changed),
+    ResourceExhausted (the rays are too many or too long).
+    """
+    exchange.check_with(eye, target, "eye", "target")
+    exchange.check_with(target, eye, "target", "eye")
+    message = exchange.message_of(
+        volume_pb2.VolumeRenderRequest,
+        name=self.name,
+        eye=None if eye is None else exchange.vec3(eye, "eye"),
+        target=None if target is None else exchange.vec3(target, "target"),
+        up=None if up is None else exchange.vec3(up, "up"),
+        fov_y_deg=fov_y_deg,
+        panorama=panorama,
+        width=width,
+        height=height,
+        show=exchange.choice_of(show, VOLUME_SHOWS, "show"),
+        sun_direction=exchange.vec3(sun_direction, "sun_direction"),
+        sun=sun,
+        ambient=ambient,
+        z_low_m=z_low_m,
+        z_high_m=z_high_m,
+        min_weight=min_weight,
+        depth_max_m=depth_max_m,
+        encode=exchange.choice_of(encode, VOLUME_ENCODES, "encode"),
+        quality=quality,
+    )
+    reply = exchange.ask(self._client, "volume_render", message, timeout, request_id)
+    return volume_image_of(reply)
 
 
 def extract(

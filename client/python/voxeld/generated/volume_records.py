@@ -18,6 +18,8 @@ from ..shown import shown
 VOLUME_DEPTHS = ("file", "uint16", "float32")
 VOLUME_COLOURS = ("file", "rgb")
 VOLUME_FORMATS = ("arrays", "ply")
+VOLUME_SHOWS = ("colour", "height", "normal", "label", "depth")
+VOLUME_ENCODES = ("png", "jpeg")
 VOLUME_FSYNCS = ("always", "everysec", "off")
 VOLUME_FULLS = ("unspecified", "refuse", "forget_farthest")
 VOLUME_TRACK_METHODS = ("point_to_plane", "intensity", "hybrid")
@@ -232,6 +234,29 @@ class VolumePicture:
     weights: exchange.Array | None
 
     image = exchange.image_of
+
+
+@dataclasses.dataclass(frozen=True)
+class VolumeImage:
+    """A picture file of a volume; a notebook shows it.
+
+    eye     where the camera was; metres
+    target  metres
+    n_hits  pixels that see a surface
+    stamp   the volume's stamp
+    """
+
+    image: bytes
+    width: int
+    height: int
+    eye: tuple[float, float, float]
+    target: tuple[float, float, float]
+    n_hits: int
+    stamp: int
+    engine_ms: float
+
+    _repr_png_ = exchange.png_of_image
+    _repr_jpeg_ = exchange.jpeg_of_image
 
 
 @shown
@@ -550,6 +575,19 @@ def volume_picture_of(reply: exchange.Reply, request: Any, n: int) -> VolumePict
         engine_ms=message.engine_ms,
         labels=reply.rows("labels", message.labels, n) if request.labels else None,
         weights=reply.rows("weights", message.weights, n) if request.weights else None,
+    )
+
+
+def volume_image_of(message: Any) -> VolumeImage:
+    return VolumeImage(
+        image=message.image,
+        width=message.width,
+        height=message.height,
+        eye=exchange.vec3_of(message.eye),
+        target=exchange.vec3_of(message.target),
+        n_hits=message.n_hits,
+        stamp=message.stamp,
+        engine_ms=message.engine_ms,
     )
 
 

@@ -20,7 +20,14 @@ VOLUME_FSYNC_OFF: VolumeFsync
 VOLUME_FULL_FORGET_FARTHEST: VolumeFull
 VOLUME_FULL_REFUSE: VolumeFull
 VOLUME_FULL_UNSPECIFIED: VolumeFull
+VOLUME_JPEG: VolumeEncode
 VOLUME_PLY: VolumeFormat
+VOLUME_PNG: VolumeEncode
+VOLUME_SHOW_COLOUR: VolumeShow
+VOLUME_SHOW_DEPTH: VolumeShow
+VOLUME_SHOW_HEIGHT: VolumeShow
+VOLUME_SHOW_LABEL: VolumeShow
+VOLUME_SHOW_NORMAL: VolumeShow
 VOLUME_TRACK_FOUND: VolumeTrackReason
 VOLUME_TRACK_HUBER: VolumeTrackRobust
 VOLUME_TRACK_HYBRID: VolumeTrackMethod
@@ -619,6 +626,66 @@ class VolumeListResponse(_message.Message):
     volumes: _containers.RepeatedCompositeFieldContainer[VolumeInfo]
     def __init__(self, volumes: _Optional[_Iterable[_Union[VolumeInfo, _Mapping]]] = ..., n_bytes: _Optional[int] = ..., limit_bytes: _Optional[int] = ...) -> None: ...
 
+class VolumeRenderRequest(_message.Message):
+    __slots__ = ["ambient", "depth_max_m", "encode", "eye", "fov_y_deg", "height", "min_weight", "name", "panorama", "quality", "show", "sun", "sun_direction", "target", "up", "width", "z_high_m", "z_low_m"]
+    AMBIENT_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_MAX_M_FIELD_NUMBER: _ClassVar[int]
+    ENCODE_FIELD_NUMBER: _ClassVar[int]
+    EYE_FIELD_NUMBER: _ClassVar[int]
+    FOV_Y_DEG_FIELD_NUMBER: _ClassVar[int]
+    HEIGHT_FIELD_NUMBER: _ClassVar[int]
+    MIN_WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PANORAMA_FIELD_NUMBER: _ClassVar[int]
+    QUALITY_FIELD_NUMBER: _ClassVar[int]
+    SHOW_FIELD_NUMBER: _ClassVar[int]
+    SUN_DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    SUN_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    UP_FIELD_NUMBER: _ClassVar[int]
+    WIDTH_FIELD_NUMBER: _ClassVar[int]
+    Z_HIGH_M_FIELD_NUMBER: _ClassVar[int]
+    Z_LOW_M_FIELD_NUMBER: _ClassVar[int]
+    ambient: float
+    depth_max_m: float
+    encode: VolumeEncode
+    eye: _common_pb2.Vec3
+    fov_y_deg: float
+    height: int
+    min_weight: float
+    name: str
+    panorama: bool
+    quality: int
+    show: VolumeShow
+    sun: float
+    sun_direction: _common_pb2.Vec3
+    target: _common_pb2.Vec3
+    up: _common_pb2.Vec3
+    width: int
+    z_high_m: float
+    z_low_m: float
+    def __init__(self, name: _Optional[str] = ..., eye: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., target: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., up: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., fov_y_deg: _Optional[float] = ..., panorama: bool = ..., width: _Optional[int] = ..., height: _Optional[int] = ..., show: _Optional[_Union[VolumeShow, str]] = ..., sun_direction: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., sun: _Optional[float] = ..., ambient: _Optional[float] = ..., z_low_m: _Optional[float] = ..., z_high_m: _Optional[float] = ..., min_weight: _Optional[float] = ..., depth_max_m: _Optional[float] = ..., encode: _Optional[_Union[VolumeEncode, str]] = ..., quality: _Optional[int] = ...) -> None: ...
+
+class VolumeRenderResponse(_message.Message):
+    __slots__ = ["engine_ms", "eye", "height", "image", "n_hits", "stamp", "target", "width"]
+    ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
+    EYE_FIELD_NUMBER: _ClassVar[int]
+    HEIGHT_FIELD_NUMBER: _ClassVar[int]
+    IMAGE_FIELD_NUMBER: _ClassVar[int]
+    N_HITS_FIELD_NUMBER: _ClassVar[int]
+    STAMP_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    WIDTH_FIELD_NUMBER: _ClassVar[int]
+    engine_ms: float
+    eye: _common_pb2.Vec3
+    height: int
+    image: bytes
+    n_hits: int
+    stamp: int
+    target: _common_pb2.Vec3
+    width: int
+    def __init__(self, image: _Optional[bytes] = ..., width: _Optional[int] = ..., height: _Optional[int] = ..., eye: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., target: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., n_hits: _Optional[int] = ..., stamp: _Optional[int] = ..., engine_ms: _Optional[float] = ...) -> None: ...
+
 class VolumeStampRequest(_message.Message):
     __slots__ = ["box", "if_version", "labels_as_materials", "material", "min_weight", "name", "scene", "thin"]
     BOX_FIELD_NUMBER: _ClassVar[int]
@@ -871,6 +938,12 @@ class VolumeDepth(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []
 
 class VolumeColour(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
+
+class VolumeShow(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
+
+class VolumeEncode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []
 
 class VolumeFormat(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):

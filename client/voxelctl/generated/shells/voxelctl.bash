@@ -8,7 +8,7 @@ _voxelctl()
     for ((i = 1; i < COMP_CWORD; i++)); do
         longer=${path:+$path }${COMP_WORDS[i]}
         case "$longer" in
-        "backup" | "bench" | "convert" | "demo" | "infer" | "info" | "log-level" | "map" | "map create" | "map drop" | "map erase" | "map export" | "map find" | "map info" | "map insert" | "map list" | "map load" | "map merge" | "map save" | "map update" | "net" | "net check" | "net info" | "net init" | "net list" | "net load" | "net unload" | "odometry" | "odometry create" | "odometry drop" | "odometry info" | "odometry list" | "odometry register" | "odometry reset" | "odometry run" | "posegraph" | "posegraph create" | "posegraph drop" | "posegraph info" | "posegraph keyframe" | "posegraph list" | "posegraph load" | "posegraph optimize" | "posegraph relocalize" | "posegraph save" | "refine" | "refine cancel" | "refine progress" | "refine run" | "restore" | "scene" | "scene branch" | "scene collect" | "scene collide" | "scene costmap" | "scene create" | "scene decay" | "scene diff" | "scene distance" | "scene drop" | "scene edit" | "scene export" | "scene frontiers" | "scene import" | "scene info" | "scene integrate" | "scene list" | "scene log" | "scene query" | "scene redo" | "scene render" | "scene repair" | "scene show" | "scene snapshot" | "scene undo" | "scene verify" | "self-test" | "slac" | "slac apply" | "slac cancel" | "slac optimize" | "slac progress" | "slac volume" | "status" | "token" | "token issue" | "top" | "volume" | "volume clear" | "volume copy" | "volume create" | "volume decay" | "volume drop" | "volume extract" | "volume import" | "volume info" | "volume integrate" | "volume list" | "volume render" | "volume run" | "volume scan" | "volume stamp" | "voxelize" | "watch" | "why") path=$longer ;;
+        "backup" | "bench" | "convert" | "demo" | "infer" | "info" | "log-level" | "map" | "map create" | "map drop" | "map erase" | "map export" | "map find" | "map info" | "map insert" | "map list" | "map load" | "map merge" | "map save" | "map update" | "net" | "net check" | "net info" | "net init" | "net list" | "net load" | "net unload" | "odometry" | "odometry create" | "odometry drop" | "odometry info" | "odometry list" | "odometry register" | "odometry reset" | "odometry run" | "posegraph" | "posegraph create" | "posegraph drop" | "posegraph info" | "posegraph keyframe" | "posegraph list" | "posegraph load" | "posegraph optimize" | "posegraph relocalize" | "posegraph save" | "refine" | "refine cancel" | "refine progress" | "refine run" | "restore" | "scene" | "scene branch" | "scene collect" | "scene collide" | "scene costmap" | "scene create" | "scene decay" | "scene diff" | "scene distance" | "scene drop" | "scene edit" | "scene export" | "scene frontiers" | "scene import" | "scene info" | "scene integrate" | "scene list" | "scene log" | "scene query" | "scene redo" | "scene render" | "scene repair" | "scene show" | "scene snapshot" | "scene undo" | "scene verify" | "self-test" | "slac" | "slac apply" | "slac cancel" | "slac optimize" | "slac progress" | "slac volume" | "status" | "token" | "token issue" | "top" | "volume" | "volume clear" | "volume copy" | "volume create" | "volume decay" | "volume drop" | "volume extract" | "volume import" | "volume info" | "volume integrate" | "volume list" | "volume render" | "volume run" | "volume scan" | "volume stamp" | "volume view" | "voxelize" | "watch" | "why") path=$longer ;;
         esac
     done
     case "$path $prev" in
@@ -16,18 +16,37 @@ _voxelctl()
     "map create --durable") words="always everysec off" ;;
     "map find --neighbours") words="6 8 27" ;;
     "map update --combine") words="set add min max" ;;
+    "net load --precision") words="fp32 tf32 fp16 bf16 auto" ;;
     "odometry create --method") words="plane point" ;;
     "odometry run --method") words="plane point" ;;
     "posegraph create --durable") words="always everysec off" ;;
     "posegraph load --durable") words="always everysec off" ;;
     "refine run --durable") words="always everysec off" ;;
+    "scene render --camera") words="pinhole orthographic equirectangular" ;;
+    "scene render --mode") words="colour height depth normal material ao path age label" ;;
+    "scene show --camera") words="pinhole orthographic equirectangular" ;;
+    "scene show --mode") words="colour height depth normal material ao path age label" ;;
+    "scene create --fusion") words="last log-odds" ;;
+    "scene create --label-votes") words="2 3 4" ;;
+    "scene create --durable") words="always everysec off" ;;
+    "scene integrate --fusion") words="last log-odds" ;;
+    "scene integrate --label-votes") words="2 3 4" ;;
+    "scene integrate --durable") words="always everysec off" ;;
+    "scene integrate --rule") words="constant label colour ramp height" ;;
+    "scene import --rule") words="conservative thin" ;;
+    "scene costmap --kind") words="costmap projected height slice distance" ;;
+    "scene costmap --unknown") words="kept free lethal" ;;
     "volume create --block") words="8 16" ;;
     "volume create --durable") words="always everysec off" ;;
     "volume create --when-full") words="unspecified refuse forget_farthest" ;;
+    "volume view --mode") words="colour height normal label depth" ;;
     "volume copy --durable") words="always everysec off" ;;
     "volume run --block") words="8 16" ;;
     "volume run --when-full") words="unspecified refuse forget_farthest" ;;
     "volume run --durable") words="always everysec off" ;;
+    "voxelize --rule") words="spconv minkowski double" ;;
+    "voxelize --order") words="morton first" ;;
+    "voxelize --reduce") words="mean sum min max first" ;;
     esac
     if [ -z "$words" ] && { [[ $prev != --* ]] || [[ $cur == -* ]]; }; then
         case "$path" in
@@ -53,12 +72,12 @@ _voxelctl()
     "map save") words="--ca-file --cert-file --file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "map update") words="--ca-file --cert-file --combine --help --insert-missing --json --key-file --timeout --timeout-ms --token-file --url --values --version" ;;
     "net") words="check info init list load unload" ;;
-    "net check") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
-    "net info") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
-    "net init") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
-    "net list") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
-    "net load") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
-    "net unload") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
+    "net check") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "net info") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "net init") words="--ca-file --cert-file --help --json --key-file --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
+    "net list") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "net load") words="--ca-file --cert-file --help --json --key-file --precision --timeout --timeout-ms --token-file --url --version" ;;
+    "net unload") words="--ca-file --cert-file --help --json --key-file --missing-ok --timeout --timeout-ms --token-file --url --version" ;;
     "odometry") words="create drop info list register reset run" ;;
     "odometry create") words="--ca-file --cert-file --help --initial --json --key-file --max-points --max-range --max-translation --method --min-fitness --min-range --size --timeout --timeout-ms --token-file --ttl --url --version" ;;
     "odometry drop") words="--ca-file --cert-file --help --json --key-file --missing-ok --timeout --timeout-ms --token-file --url --version" ;;
@@ -119,7 +138,7 @@ _voxelctl()
     "token") words="issue" ;;
     "token issue") words="--ca-file --cert-file --help --json --key-file --prefixes --scopes --timeout --timeout-ms --token-file --ttl --url --version" ;;
     "top") words="--ca-file --cert-file --help --interval --json --key-file --timeout --timeout-ms --times --token-file --url --version" ;;
-    "volume") words="clear copy create decay drop extract import info integrate list render run scan stamp" ;;
+    "volume") words="clear copy create decay drop extract import info integrate list render run scan stamp view" ;;
     "volume clear") words="--all --box --ca-file --cert-file --help --json --key-file --outside --timeout --timeout-ms --token-file --url --version" ;;
     "volume copy") words="--ca-file --cert-file --durable --help --journal-max-bytes --json --key-file --timeout --timeout-ms --token-file --ttl --url --version" ;;
     "volume create") words="--albedo --block --ca-file --cert-file --colour --compact --durable --help --journal-max-bytes --json --key-file --labels --max-bytes --max-weight --origin --size --timeout --timeout-ms --token-file --truncation --ttl --url --version --when-full" ;;
@@ -134,6 +153,7 @@ _voxelctl()
     "volume run") words="--block --ca-file --cert-file --colour --compact --depth-max --depth-min --depth-scale --durable --every --help --intrinsics --inverse-square --json --key-file --max-bytes --max-weight --method --min-weight --name --out --poses --retry --size --timeout --timeout-ms --token-file --track --trajectory --truncation --url --version --watch --when-full" ;;
     "volume scan") words="--azimuth --by-angle --ca-file --carve --cert-file --end-pose --estimate --format --help --inverse-square --json --key-file --label-field --lidar --odometry --pose --range-max --range-min --time-begin --time-end --time-field --timeout --timeout-ms --token-file --url --version --weight" ;;
     "volume stamp") words="--box --ca-file --cert-file --help --json --key-file --labels --material --min-weight --thin --timeout --timeout-ms --token-file --url --version" ;;
+    "volume view") words="--ca-file --cert-file --eye --fov --height --help --json --key-file --look --min-weight --mode --timeout --timeout-ms --token-file --url --version --width" ;;
     "voxelize") words="--ca-file --cert-file --features --format --help --json --key-file --max-points --max-voxels --no-features --order --origin --out --range --reduce --rule --size --tensor --timeout --timeout-ms --token-file --url --version" ;;
     "watch") words="--ca-file --cert-file --count --help --json --key-file --level --timeout --timeout-ms --token-file --url --version" ;;
     "why") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;

@@ -378,6 +378,14 @@ static void test_retry_ends_when_its_time_is_over(void)
     error.code = VOXELD_INVALID_ARGUMENT;
     CHECK(!voxeld_retry(&retry, &call, VOXELD_INVALID_ARGUMENT, &error));
     CHECK(!voxeld_retry(&retry, &call, VOXELD_OK, &error));
+    /* The server has given it up, and would again; only of what goes on is there an outcome. */
+    error.sequence = 7;
+    (void)snprintf(error.field, sizeof error.field, "header.timeout_ms");
+    CHECK(!voxeld_retry(&retry, &call, VOXELD_DEADLINE_EXCEEDED, &error));
+    CHECK(call.sequence == 0);
+    error.field[0] = '\0';
+    CHECK(voxeld_retry(&retry, &call, VOXELD_DEADLINE_EXCEEDED, &error));
+    CHECK(call.sequence == 7);
     /* A call that changes nothing has no number. */
     error.sequence = 0;
     CHECK(!voxeld_retry(&retry, &call, VOXELD_UNAVAILABLE, &error));

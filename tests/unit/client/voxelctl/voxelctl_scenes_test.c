@@ -48,7 +48,7 @@ static void test_scene_command_line_wrong_ends_with_2_and_says_what(void)
         {"scene integrate a.bin --scene s --depth 9", 2, "go with --size"},
         {"scene integrate a.bin --scene s --no-carve --erase", 2, "of carving"},
         {"scene integrate a.bin --scene s --rule rainbow", 2, "colour, ramp"},
-        {"scene integrate a.bin --scene s --labels 1=2", 2, "go with --network"},
+        {"scene integrate a.bin --scene s --labels 1=2", 2, "goes with --network"},
         {"scene integrate a.bin --scene s --network n --rule label", 2, "labels say"},
         {"scene edit yard --grid 0,0,1,0", 2, "after --heightfield"},
         {"scene edit yard --heightfield a.npy --grid 0,0,0,0", 2, "x,y,cell,low z"},

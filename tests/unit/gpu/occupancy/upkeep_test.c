@@ -249,6 +249,24 @@ static void finish(struct kept *kept, const struct vxd_svdag_op *ops, size_t n_o
     kept->root = result.root;
 }
 
+/* Whether nobody waits any more: from the n-th time that it is asked. */
+static bool is_stopped(void *n)
+{
+    return --*(int *)n <= 0;
+}
+
+/* Gives up what was planned until nobody waited: what comes next is as if it had not begun. */
+static void give_up(struct kept *kept, enum vxd_status status, int n_asked,
+                    struct vxd_occupancy_plan *plan)
+{
+    vxd_svdag_set_stop(kept->svdag, NULL, NULL);
+    CHECK_INT(status, n_asked > 0 ? VXD_OK : VXD_CANCELLED);
+    CHECK(status == VXD_OK || plan == NULL);
+    vxd_occupancy_plan_free(kept->env->queue, plan);
+    gpu_wait(kept->env);
+    CHECK(!vxd_occupancy_is_damaged(kept->layer));
+}
+
 static void random_scan(struct kept *kept, uint64_t *state)
 {
     uint8_t *hits = gpu_alloc(N_VOXELS);
@@ -259,7 +277,9 @@ static void random_scan(struct kept *kept, uint64_t *state)
         {.shape = {.kind = VXD_SVDAG_VOXELS}, .action = VXD_SVDAG_SET_FREE}};
     struct vxd_occupancy_plan *plan = NULL;
     struct sent_list lists[2];
+    int n_asked = 1 + (int)(gpu_random(state) % 5);
     struct vxd_err err = {0};
+    enum vxd_status status;
 
     random_flags(hits, state, 60);
     random_flags(passed, state, 160);
@@ -269,6 +289,11 @@ static void random_scan(struct kept *kept, uint64_t *state)
     send_list(kept, hits, values, true, &lists[0]);
     send_list(kept, passed, values, false, &lists[1]);
     ops[0].shape.voxels = lists[0].left.voxels;
+    vxd_svdag_set_stop(kept->svdag, is_stopped, &n_asked);
+    status = vxd_occupancy_plan_scan(
+        kept->env->queue, kept->layer, kept->svdag, kept->root, &lists[0].left.voxels, 1,
+        &lists[1].left.voxels, 1, &plan, &ops[1].shape.voxels, &err);
+    give_up(kept, status, n_asked, plan);
     REQUIRE(vxd_occupancy_plan_scan(kept->env->queue, kept->layer, kept->svdag,
                                     kept->root, &lists[0].left.voxels, 1,
                                     &lists[1].left.voxels, 1, &plan, &ops[1].shape.voxels,
@@ -292,7 +317,9 @@ static void random_decay(struct kept *kept, uint64_t *state)
     struct vxd_svdag_op op = {.shape = {.kind = VXD_SVDAG_VOXELS},
                               .action = VXD_SVDAG_ERASE};
     struct vxd_occupancy_plan *plan = NULL;
+    int n_asked = 1 + (int)(gpu_random(state) % 3);
     struct vxd_err err = {0};
+    enum vxd_status status;
 
     for (int axis = 0; axis < 3; axis++) {
         decay.low[axis] = (int64_t)(gpu_random(state) % SIDE);
@@ -303,6 +330,11 @@ static void random_decay(struct kept *kept, uint64_t *state)
         memset(decay.low, 0, sizeof decay.low);
         decay.high[0] = decay.high[1] = decay.high[2] = SIDE;
     }
+    vxd_svdag_set_stop(kept->svdag, is_stopped, &n_asked);
+    status =
+        vxd_occupancy_plan_decay(kept->env->queue, kept->layer, kept->svdag, kept->root,
+                                 kept->pins, &decay, &plan, &op.shape.voxels, &err);
+    give_up(kept, status, n_asked, plan);
     REQUIRE(vxd_occupancy_plan_decay(kept->env->queue, kept->layer, kept->svdag,
                                      kept->root, kept->pins, &decay, &plan,
                                      &op.shape.voxels, &err) == VXD_OK);

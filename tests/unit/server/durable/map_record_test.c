@@ -233,12 +233,14 @@ static void test_record_of_an_array_that_cannot_be_is_refused(void)
 static struct vxd_map_described description(void)
 {
     struct vxd_map_described map = {
-        .terms = {.name = "yard",
-                  .owner = "uid-0",
-                  .max_bytes = 1 << 20,
-                  .durable = true,
-                  .fsync = VXD_FSYNC_EVERYSEC,
-                  .journal_max_bytes = 12345},
+        .base = {.terms = {.name = "yard",
+                           .owner = "uid-0",
+                           .max_bytes = 1 << 20,
+                           .durable = true,
+                           .fsync = VXD_FSYNC_EVERYSEC,
+                           .journal_max_bytes = 12345},
+                 .generation = UINT64_C(1795312032571326981),
+                 .created_unix_ns = INT64_C(1795312032571326981)},
         .spec = {.engine = {.key_dtype = VXD_INT32,
                             .n_components = 3,
                             .n_values = 2,
@@ -248,9 +250,7 @@ static struct vxd_map_described description(void)
                  .size_m = {0.1, 0.2, 0.3},
                  .origin_m = {-1, 0, 7},
                  .frame_id = "hall"},
-        .generation = UINT64_C(1795312032571326981),
-        .first_epoch = UINT64_C(1795312032571330),
-        .created_unix_ns = INT64_C(1795312032571326981)};
+        .first_epoch = UINT64_C(1795312032571330)};
 
     return map;
 }
@@ -265,10 +265,11 @@ static void test_damaged_descriptions_are_refused(void)
     vxd_map_describe(&bytes, &map);
     REQUIRE(!bytes.is_out_of_memory);
     CHECK_INT(vxd_map_read_description(bytes.bytes, bytes.n, &read, &err), VXD_OK);
-    CHECK_STR(read.terms.name, "yard");
+    CHECK_STR(read.base.terms.name, "yard");
     CHECK(vxd_map_spec_equal(&read.spec, &map.spec));
-    CHECK(read.first_epoch == map.first_epoch && read.generation == map.generation);
-    CHECK_INT(read.terms.fsync, VXD_FSYNC_EVERYSEC);
+    CHECK(read.first_epoch == map.first_epoch &&
+          read.base.generation == map.base.generation);
+    CHECK_INT(read.base.terms.fsync, VXD_FSYNC_EVERYSEC);
     for (size_t n = 0; n < bytes.n; n++) {
         CHECK_INT(vxd_map_read_description(bytes.bytes, n, &read, &err), VXD_DATA_LOSS);
     }
@@ -373,7 +374,7 @@ static void write_golden(const struct vxd_data_dir *dir, struct vxd_queue *queue
 {
     const struct vxd_snapshot_head head = {.family = 1,
                                            .name = "map:yard",
-                                           .epoch = map->generation,
+                                           .epoch = map->base.generation,
                                            .sequence = 9,
                                            .rules_version = VXD_MAP_RULES_VERSION,
                                            .unix_ns = 1795312032};

@@ -410,7 +410,7 @@ static void test_map_is_brought_back_from_its_snapshot_file(void)
 /* Records go while the saver reads them: that is no failure, after which others would wait. */
 static void test_drop_beside_a_snapshot_is_no_failure(void)
 {
-    struct vxd_maps_usage usage;
+    struct vxd_names_usage usage;
     struct world world;
     char json[MAP_JSON_BYTES];
 
@@ -427,7 +427,7 @@ static void test_drop_beside_a_snapshot_is_no_failure(void)
         CHECK_INT(world_ask(&world, "map_drop", 0, "{\"name\":\"a\"}"), VXD_OK);
         wait_ms(20);
     }
-    vxd_maps_get_usage(world.server->maps, &usage);
+    vxd_names_get_usage(world.server->maps, &usage);
     CHECK_INT(usage.n_failed_snapshots, 0);
     world_end(&world);
 }

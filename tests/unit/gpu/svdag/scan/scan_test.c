@@ -147,6 +147,105 @@ static void test_scan_of_random_points_is_that_of_a_dense_walk(void)
     gpu_each_backend(random_points);
 }
 
+static bool lists_equal(const struct vxd_svdag_voxels *a,
+                        const struct vxd_svdag_voxels *b)
+{
+    size_t n_values = 0;
+    bool is_equal = a->n == b->n && (a->values == NULL) == (b->values == NULL);
+
+    for (size_t i = 0; i < a->n && is_equal; i++) {
+        is_equal = a->codes[i] == b->codes[i] && a->masks[i] == b->masks[i];
+        n_values += (size_t)__builtin_popcountll(a->masks[i]);
+    }
+    return is_equal && (a->values == NULL || a->n == 0 ||
+                        memcmp(a->values, b->values, n_values * sizeof *a->values) == 0);
+}
+
+/* Scans in steps ------------------------------------------------------------------------- */
+
+enum {
+    N_FAR = 20000,
+    N_FAR_STEPS = 4 /* on a CPU: hits, some of the rays, the others, the list */
+};
+
+/* Rays through a scene of 1024^3, too many for one step. */
+static void far_points(struct vxd_svdag_scan *scan, float *points, uint16_t *values)
+{
+    uint64_t state = 77;
+
+    for (size_t i = 0; i < (size_t)3 * N_FAR; i++) {
+        points[i] = gpu_random_float(&state, 0, 1024);
+    }
+    for (size_t i = 0; i < N_FAR; i++) {
+        values[i] = (uint16_t)(gpu_random(&state) % 15);
+    }
+    *scan = (struct vxd_svdag_scan){.points = points,
+                                    .values = values,
+                                    .n = N_FAR,
+                                    .origin = {0.5, 0.5, 0.5},
+                                    .carve = true,
+                                    .wants_ends = true};
+}
+
+/* Makes at most *n steps of a scan, and counts them. */
+static enum vxd_status make_steps(struct gpu_env *env,
+                                  const struct vxd_svdag_format *format,
+                                  const struct vxd_svdag_scan *scan, int *n,
+                                  struct vxd_svdag_scan_result *out)
+{
+    struct vxd_svdag_scanning *scanning;
+    bool is_done = false;
+    int n_made = 0;
+    enum vxd_status status =
+        vxd_svdag_scan_begin(env->queue, format, scan, &scanning, NULL);
+
+    *out = (struct vxd_svdag_scan_result){0};
+    while (status == VXD_OK && !is_done && n_made < *n) {
+        status = vxd_svdag_scan_step(env->queue, scanning, out, &is_done, NULL);
+        n_made++;
+    }
+    vxd_svdag_scan_end(scanning);
+    *n = n_made;
+    return status;
+}
+
+static void in_steps(struct gpu_env *env)
+{
+    static float points[3 * N_FAR];
+    static uint16_t values[N_FAR];
+    const struct vxd_svdag_format format = {10, 4, true};
+    struct vxd_svdag_scan scan;
+    struct vxd_svdag_scan_result whole;
+    struct vxd_svdag_scan_result result;
+    int n = INT32_MAX;
+
+    if (gpu_is_cuda(env)) {
+        return; /* its scans have one step, and the arrays above are not on the device */
+    }
+    far_points(&scan, points, values);
+    REQUIRE(gpu_svdag_scan(env, &format, &scan, &whole, NULL) == VXD_OK);
+    REQUIRE(make_steps(env, &format, &scan, &n, &result) == VXD_OK);
+    CHECK(n >= N_FAR_STEPS);
+    CHECK(lists_equal(&result.hits.voxels, &whole.hits.voxels));
+    CHECK(lists_equal(&result.passed.voxels, &whole.passed.voxels));
+    CHECK_INT(result.n_passed_voxels, whole.n_passed_voxels);
+    REQUIRE(result.ends.n == whole.ends.n);
+    CHECK(memcmp(result.ends.ends, whole.ends.ends,
+                 3 * whole.ends.n * sizeof *whole.ends.ends) == 0);
+    free_result(env, &result);
+    free_result(env, &whole);
+    for (n = 0; n < N_FAR_STEPS; n++) { /* given up after so many */
+        CHECK_INT(make_steps(env, &format, &scan, &n, &result), VXD_OK);
+        gpu_wait(env);
+        CHECK_INT(bytes_of(env), 0);
+    }
+}
+
+static void test_scan_in_steps_is_the_scan_at_once(void)
+{
+    gpu_each_backend(in_steps);
+}
+
 static void nothing_or_copies(struct gpu_env *env)
 {
     const struct vxd_svdag_format format = {10, 4, true};
@@ -358,7 +457,7 @@ static void test_scan_over_the_budget_leaves_nothing_behind(void)
     free(points);
 }
 
-static void test_scan_with_every_allocation_failing_in_turn_fails_cleanly(void)
+static void scan_with_failing_allocations(bool in_steps)
 {
     const struct vxd_svdag_format format = {10, 0, true};
     float *points = points_around(100);
@@ -373,11 +472,13 @@ static void test_scan_with_every_allocation_failing_in_turn_fails_cleanly(void)
         struct vxd_svdag_scan_result result;
         struct vxd_err err = {0};
         struct gpu_env env;
+        int n_steps = INT32_MAX;
         enum vxd_status status;
 
         gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
         fail_allocation(k);
-        status = gpu_svdag_scan(&env, &format, &scan, &result, &err);
+        status = in_steps ? make_steps(&env, &format, &scan, &n_steps, &result)
+                          : gpu_svdag_scan(&env, &format, &scan, &result, &err);
         has_run = !stop_failing();
         /* A memory cache that fails to keep a block frees it. */
         CHECK(status == VXD_RESOURCE_EXHAUSTED || status == VXD_OK);
@@ -390,21 +491,13 @@ static void test_scan_with_every_allocation_failing_in_turn_fails_cleanly(void)
     free(points);
 }
 
-/* Ends of rays ------------------------------------------------------------------------------ */
-
-static bool lists_equal(const struct vxd_svdag_voxels *a,
-                        const struct vxd_svdag_voxels *b)
+static void test_scan_with_every_allocation_failing_in_turn_fails_cleanly(void)
 {
-    size_t n_values = 0;
-    bool is_equal = a->n == b->n && (a->values == NULL) == (b->values == NULL);
-
-    for (size_t i = 0; i < a->n && is_equal; i++) {
-        is_equal = a->codes[i] == b->codes[i] && a->masks[i] == b->masks[i];
-        n_values += (size_t)__builtin_popcountll(a->masks[i]);
-    }
-    return is_equal && (a->values == NULL || a->n == 0 ||
-                        memcmp(a->values, b->values, n_values * sizeof *a->values) == 0);
+    scan_with_failing_allocations(false);
+    scan_with_failing_allocations(true);
 }
+
+/* Ends of rays ------------------------------------------------------------------------------ */
 
 /* The middles of n cells. */
 static float *middles_of(const int32_t *cells, size_t n)
@@ -672,6 +765,7 @@ static void test_scan_of_a_real_drive_is_that_of_a_dense_walk(void)
 static const struct vxd_test tests[] = {
     VXD_TEST(test_scan_of_random_points_is_that_of_a_dense_walk),
     VXD_TEST(test_scan_of_nothing_or_of_copies_is_counted),
+    VXD_TEST(test_scan_in_steps_is_the_scan_at_once),
     VXD_TEST(test_rays_of_a_moving_sensor_start_where_it_was),
     VXD_TEST(test_scan_of_bad_arguments_is_refused),
     VXD_TEST(test_scan_by_the_ends_of_rays_gives_the_same_lists),

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/voxelctl/render/render_job.h"
+
+#include <string.h>
+
+/* Takes NAME, NAME@VERSION or NAME@SNAPSHOT. */
+static bool take_scene(struct ctl_render_job *job, const char *word)
+{
+    size_t n = strcspn(word, "@");
+    const char *at = word[n] == '@' ? word + n + 1 : NULL;
+
+    if (n >= sizeof job->scene || (at != NULL && at[0] == '\0')) {
+        return false;
+    }
+    memcpy(job->scene, word, n);
+    job->scene[n] = '\0';
+    job->request.scene = job->scene;
+    if (at != NULL && at[strspn(at, "0123456789")] == '\0') {
+        return ctl_parse_u64(at, &job->request.version) && job->request.version > 0;
+    }
+    job->request.snapshot = at;
+    return true;
+}
+
+bool ctl_render_take(struct ctl_globals *globals, int argc, char **argv,
+                     struct ctl_render_job *job, int *result)
+{
+    struct voxeld_scene_render_request *request = &job->request;
+    const struct ctl_render_args *args = &job->args;
+
+    if (!ctl_render_parse(globals, job->manual, argc, argv, &job->args, result)) {
+        return true;
+    }
+    ctl_render_render_request(args, request);
+    if (!take_scene(job, args->words[0])) {
+        *result = ctl_usage(job->manual->command.name,
+                            "%s: no NAME, NAME@VERSION or NAME@SNAPSHOT", args->words[0]);
+        return true;
+    }
+    request->width = args->size[0];
+    request->height = args->size[1];
+    request->has_clip = ctl_render_has(args, CTL_RENDER_CLIP);
+    memcpy(request->clip.low, args->clip, sizeof request->clip.low);
+    memcpy(request->clip.high, args->clip + 3, sizeof request->clip.high);
+    return false;
+}
+
+int ctl_render_call(const struct ctl_globals *globals, const struct ctl_render_job *job,
+                    struct voxeld_picture **out)
+{
+    struct voxeld_client *client = ctl_connect(globals);
+    struct voxeld_error error = {0};
+    int result = CTL_OK;
+
+    if (client == NULL) {
+        return CTL_FAILED;
+    }
+    if (voxeld_scene_render(client, &job->request, out, &error) != VOXELD_OK) {
+        result = ctl_failed(job->scene, &error);
+    }
+    voxeld_close(client);
+    return result;
+}

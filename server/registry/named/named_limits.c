@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How much memory things may take. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "server/registry/named/named_internal.h"
+
+static uint64_t bytes_of_owner(const struct vxd_named *list, const char *owner)
+{
+    uint64_t n_bytes = 0;
+
+    for (; list != NULL; list = list->next) {
+        n_bytes += strcmp(list->terms.owner, owner) == 0 ? list->n_bytes : 0;
+    }
+    return n_bytes;
+}
+
+/* What the limits leave a thing, including what it has already: the least of them, and which it is. */
+struct limit {
+    uint64_t left;
+    uint64_t bytes;
+    const char *key;
+};
+
+static struct limit find_limit(const struct vxd_names *names,
+                               const struct vxd_named_terms *terms,
+                               const struct vxd_named *named)
+{
+    uint64_t own = named != NULL ? named->n_bytes : 0;
+    uint64_t others = atomic_load(&names->n_bytes) - own;
+    struct limit all = {.left =
+                            names->limit_bytes > others ? names->limit_bytes - others : 0,
+                        .bytes = names->limit_bytes,
+                        .key = names->calls->bytes_key};
+    struct limit owners = {.bytes = names->token_limit_bytes,
+                           .key = names->calls->token_bytes_key};
+    uint64_t theirs;
+
+    if (owners.key == NULL) {
+        return all;
+    }
+    theirs = bytes_of_owner(names->first, terms->owner) +
+             bytes_of_owner(names->unnamed, terms->owner) - own;
+    owners.bytes =
+        vxd_auth_max_bytes(names->auth, terms->owner, names->token_limit_bytes);
+    if (owners.bytes < names->token_limit_bytes) {
+        owners.key = "max_bytes in the tokens file";
+    }
+    owners.left = owners.bytes > theirs ? owners.bytes - theirs : 0;
+    return owners.left < all.left ? owners : all;
+}
+
+size_t vxd_names_allowance(const struct vxd_names *names,
+                           const struct vxd_named_terms *terms,
+                           const struct vxd_named *named)
+{
+    uint64_t allowed;
+
+    if (names->is_recovering) {
+        return 0; /* the context's budget */
+    }
+    allowed = find_limit(names, terms, named).left;
+    if (terms->max_bytes > 0 && terms->max_bytes < allowed) {
+        allowed = terms->max_bytes;
+    }
+    return (size_t)(allowed > 0 ? allowed : 1); /* 0 would mean no limit */
+}
+
+void vxd_names_explain(const struct vxd_names *names, const struct vxd_named_terms *terms,
+                       const struct vxd_named *named, struct vxd_err *err)
+{
+    struct limit limit = find_limit(names, terms, named);
+    char what[96];
+
+    if (err == NULL || err->code != VXD_RESOURCE_EXHAUSTED ||
+        strcmp(err->field, "max_bytes") != 0 ||
+        (terms->max_bytes > 0 && terms->max_bytes <= limit.left)) {
+        return;
+    }
+    (void)snprintf(what, sizeof what, "%.*s", (int)strcspn(err->message, ";"),
+                   err->message);
+    (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                   "%s; %s of %" PRIu64 " leaves it %" PRIu64, what, limit.key,
+                   limit.bytes, limit.left);
+}
+
+enum vxd_status vxd_names_check_copy(const struct vxd_names *names,
+                                     const struct vxd_named_terms *terms,
+                                     uint64_t n_bytes, struct vxd_err *err)
+{
+    struct limit limit = find_limit(names, terms, NULL);
+
+    return n_bytes <= limit.left
+               ? VXD_OK
+               : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                          "the copy takes %" PRIu64 " bytes; %s of %" PRIu64
+                          " leaves it %" PRIu64,
+                          n_bytes, limit.key, limit.bytes, limit.left);
+}
+
+void vxd_named_account(struct vxd_named *named)
+{
+    struct vxd_names *names = named->names;
+    size_t n_bytes = names->calls->count_bytes(named);
+
+    atomic_fetch_add(&names->n_bytes, n_bytes);
+    atomic_fetch_sub(&names->n_bytes, named->n_bytes);
+    (void)pthread_mutex_lock(&names->mutex);
+    named->n_bytes = n_bytes;
+    (void)pthread_mutex_unlock(&names->mutex);
+}
