@@ -98,7 +98,7 @@ TOKEN = re.compile(
 SKIPPED_CALLS = {"assert", "static_assert", "_Static_assert", "__builtin_prefetch"}
 SAME_CODE, SHOWN_EQUAL = "same machine code", "shown equal"
 SURVIVED, UNREACHED = "SURVIVED", "SURVIVED: no test calls its function"
-FAILED = re.compile(r"^FAIL |^\S+\.[ch]:\d+: ")
+FAILED = re.compile(r"^FAIL |^\S+\.[ch]:\d+: ", re.M)
 GOAL, LONGEST_TEST_S = 90, 60
 # At the head of a file with mutants. The trace is a file of a byte a mutant, 1 where a function
 # that has the mutant was called. Symbols are named anew, as headers may declare them otherwise.
@@ -473,7 +473,7 @@ class Tree:
         tests = [test for test in reaching if test.program in programs]
         tests = tests or reaching
         for test in sorted(tests, key=lambda test: (self.cpu_s[test], test)):
-            cpu_s = int(5 * self.cpu_s[test]) + 5
+            cpu_s = int(5 * self.cpu_s[test]) + 10
             done = self.run_test(test, number, cpu_s, 100 * cpu_s + 100, FAILED)
             if done.status in (-signal.SIGXCPU, -9) and not FAILED.search(done.output):
                 return f"{test}: timed out"
