@@ -145,7 +145,7 @@ configs/README.md explains every key of the configuration. As a service, with th
     cp voxeld.service voxeld.socket /etc/systemd/system/
     systemctl enable --now voxeld.socket voxeld.service
 
-voxeld is under the Apache License 2.0 (LICENSE). lib/ holds libraries of the system that it
+voxeld is under the Apache License 2.0 (LICENSE); NOTICE names the works of others in it. lib/ holds libraries of the system that it
 was built on, unchanged but for where they look for each other; licenses/ holds their
 licences. A daemon with the CUDA backend contains NVIDIA's CUDA runtime, under the CUDA
 Toolkit's licence agreement (its attachment A lists what may be passed on).
@@ -191,7 +191,7 @@ done
 copy_libraries "$root"/bin/* "$root"/libexec/voxeld/* "$root/lib/libvoxeld.so.$version"
 set_paths
 cp -r configs "$root/"
-cp LICENSE "$root/"
+cp LICENSE deploy/NOTICE "$root/"
 sed -e 's|/usr/bin/voxeld|/opt/voxeld/bin/voxeld|g' \
     -e 's|^# to /usr/bin, a config|# of this folder to /opt/voxeld, a config|' deploy/voxeld.service \
     >"$root/voxeld.service"

@@ -10,12 +10,15 @@ list=$(dirname "$0")/packages.txt
 kind=${1:-}
 missing=()
 distribution=$(. /etc/os-release && echo "${ID:-}")
-while read -r name only_for only_on; do
+while read -r name only_for only_on program; do
     case $name in '' | '#'*) continue ;; esac
     if [ -n "${only_on:-}" ] && [ "$only_on" != "$distribution" ]; then
         continue
     fi
     if [ -n "${only_for:-}" ] && [ "$only_for" != "$kind" ]; then
+        continue
+    fi
+    if [ -n "${program:-}" ] && command -v "$program" >/dev/null; then
         continue
     fi
     if ! dpkg-query -W -f='${Status}' "$name" 2>/dev/null | grep -q '^install ok installed'; then

@@ -114,7 +114,7 @@ TREES = {
         r"integration_(backups|why|mesh|net_reference|net_places|net_clients|semantic_clients|bench|memory|tools|"
         r"scenes_errors|scenes_query|scene_limits|map_limits|merge|grids|generated|data_damage|walls|"
         r"scene_upkeep|openapi|manuals|worked_example|volume_durable|volume_scans|volume_track|examples|readme|installed|python.*|"
-        r"odometry|relocalize|slac|volume_refine|volume_scenes|scene_votes|scene_cast|ctl_manners|"
+        r"documents|odometry|relocalize|slac|volume_refine|volume_scenes|scene_votes|scene_cast|ctl_manners|"
         r"layers|names|bundle|.*_tools)$",
         full_options=PAPER,
         full_but=r"^bench_|integration_(layers|names|bundle|installed)$",
@@ -410,9 +410,11 @@ def packages(is_full: bool) -> float:
                 "-DCMAKE_BUILD_TYPE=Release", "-DVOXELD_CUDA=OFF", "-DVOXELD_PACKAGE_TESTS=ON",
                 f"-DVOXELD_TEST_VENV={ROOT / 'venv'}", *NO_PAPER])
     build("packages", is_full)
-    tests = "^integration_(venv|packages|haproxy|installed|first_hour)$"
+    tests = "^integration_(venv|packages|haproxy|installed|manifests|first_hour)$"
     done = subprocess.run(["ctest", "--test-dir", str(ROOT / "packages"), "--output-on-failure",
                            "-R", tests], check=False)
+    for path in sorted((ROOT / "packages" / "figures").glob("*.txt")):
+        print(path.read_text(), end="")
     if done.returncode != 0:
         raise Failure("what is shipped does not pass its tests")
     return time.monotonic() - start

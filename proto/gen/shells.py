@@ -182,7 +182,9 @@ end
 
 
 def roff(text: str) -> str:
-    return text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
+    """Text as troff shows it. A line that begins with a dot would be a request."""
+    shown = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
+    return re.sub(r"^(?=\.)", r"\\&", shown, flags=re.MULTILINE)
 
 
 def example_lines(text: str) -> list[str]:

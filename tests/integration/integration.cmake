@@ -28,6 +28,9 @@ add_custom_target(integration_schema ALL
 add_executable(foreign_client ${CMAKE_CURRENT_LIST_DIR}/support/foreign_client.c)
 target_link_libraries(foreign_client PRIVATE voxeld_build voxeld_client)
 
+add_executable(upgrade_client ${CMAKE_CURRENT_LIST_DIR}/support/upgrade_client.c)
+target_link_libraries(upgrade_client PRIVATE voxeld_build voxeld_client)
+
 add_executable(net_run ${CMAKE_CURRENT_LIST_DIR}/support/net_run.c)
 target_link_libraries(net_run PRIVATE voxeld_build voxeld_server)
 
@@ -57,6 +60,7 @@ set(integration_tests
   client/bench
   client/ctl_json
   client/ctl_manners
+  client/documents
   client/examples
   client/manuals
   client/python
@@ -88,6 +92,7 @@ set(integration_tests
   daemon/why
   daemon/walls
   deploy/installed
+  deploy/manifests
   deploy/upgrade
   field/fields
   grid/grids
@@ -169,7 +174,8 @@ VOXELD_PYTHON_SCHEMA=${integration_python};VOXELD_SOURCE_DIR=${PROJECT_SOURCE_DI
 endforeach()
 
 if(VOXELD_PACKAGE_TESTS)
-  set_property(TEST integration_packages integration_first_hour PROPERTY TIMEOUT 3600)
+  set_property(TEST integration_first_hour PROPERTY TIMEOUT 3600)
+  set_property(TEST integration_packages PROPERTY TIMEOUT 10800) # it compiles CUDA
 endif()
 
 # They compare times with each other, so they do not run beside each other; what else runs
@@ -196,5 +202,6 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_tls integration_why integration_backups integration_odometry
              integration_ctl_manners integration_python_manners integration_refusals integration_repeats
              integration_examples integration_scene_votes integration_slac integration_volume_scenes
+             integration_documents integration_readme integration_upgrade
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

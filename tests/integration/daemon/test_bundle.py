@@ -33,7 +33,7 @@ GLIBC = re.compile(
 def make(out: Path) -> Path:
     done = subprocess.run(
         [SOURCE / "deploy" / "bundle.sh", "--from", BIN.parent, "--out", out],
-        capture_output=True, text=True, timeout=120 * SLOW, check=False,
+        capture_output=True, text=True, timeout=600 * SLOW, check=False,
     )  # fmt: skip
     assert done.returncode == 0, (done.stdout, done.stderr)
     assert done.stdout.split() == [str(out)]
@@ -140,6 +140,7 @@ def test_bundle_has_a_licence_of_each_library(bundle: Path) -> None:
         assert texts, (file.name, sorted(licenses))
         assert all("opyright" in p.read_text(errors="replace") for p in texts)
     assert (bundle / "LICENSE").read_bytes() == (SOURCE / "LICENSE").read_bytes()
+    assert (bundle / "NOTICE").read_bytes() == (SOURCE / "deploy/NOTICE").read_bytes()
 
 
 def test_bundle_checks_its_own_configuration(bundle: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -90,6 +91,128 @@ def test_operators_find_configuration_units_and_manuals(installed: Path) -> None
         assert flag in page
     unit = (installed / "lib/systemd/system/voxeld.service").read_text()
     assert "=/usr/bin/voxeld" not in unit and "/bin/voxeld --config" in unit
+
+
+CLIENT_PROJECT = """cmake_minimum_required(VERSION 3.22)
+project(strangers C)
+find_package(voxeld REQUIRED)
+add_executable(voxelize "{source}")
+target_link_libraries(voxelize PRIVATE voxeld::voxeld)
+"""
+
+
+def test_client_is_found_by_cmake(installed: Path, directory: Path) -> None:
+    source = SOURCE / "client/examples/voxelize.c"
+    (directory / "CMakeLists.txt").write_text(CLIENT_PROJECT.format(source=source))
+    run("cmake", "-S", directory, "-B", directory / "b", f"-DCMAKE_PREFIX_PATH={installed}")
+    run("cmake", "--build", directory / "b")
+    assert "libvoxeld.so" in run("ldd", directory / "b/voxelize")
+
+
+def commands(installed: Path) -> list[str]:
+    shown = run(installed / "bin/voxelctl", "--help")
+    listed = shown.split("commands (")[1].split("options, before")[0]
+    return re.findall(r"^  ([a-z-]+) ", listed, re.MULTILINE)
+
+
+def test_every_manual_page_is_there_and_is_one(installed: Path) -> None:
+    man = installed / "share/man"
+    pages = {p.name for p in man.glob("man1/*.1")}
+    assert pages == {p.name for p in (SOURCE / "client/voxelctl").rglob("*.1")}
+    assert {f"voxelctl-{n}.1" for n in ("map", "odometry", "posegraph", "refine", "slac", "token",
+                                        "volume")} | {"voxelctl.1"} <= pages  # fmt: skip
+    assert [p.name for p in man.glob("man8/*")] == ["voxeld.8"]
+    for page in [*man.glob("man1/*"), *man.glob("man8/*")]:
+        text = page.read_text().replace("\\-", "-")
+        assert re.search(rf'^\.TH "?{page.stem}"? "?{page.suffix[1:]}"?', text, re.M | re.I), page
+        assert re.search(rf"^\.SH NAME\n{page.stem} ", text, re.M), page
+        if shutil.which("groff") is not None:
+            done = subprocess.run(
+                ["groff", "-man", "-Tutf8", "-ww", page], capture_output=True, text=True,
+                timeout=60 * SLOW, check=False,
+            )  # fmt: skip
+            assert (done.returncode, done.stderr) == (0, ""), page
+    page = (man / "man1/voxelctl.1").read_text().replace("\\-", "-")
+    assert [c for c in commands(installed) if not re.search(rf"^\.B {c}$", page, re.M)] == []
+
+
+SHELLS = {
+    "bash": "bash-completion/completions/voxelctl",
+    "zsh": "zsh/site-functions/_voxelctl",
+    "fish": "fish/vendor_completions.d/voxelctl.fish",
+}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_completion_is_where_the_shell_looks_and_knows_every_command(
+    installed: Path, shell: str
+) -> None:
+    path = installed / "share" / SHELLS[shell]
+    text = path.read_text()
+    assert [c for c in commands(installed) if not re.search(rf"\b{c}\b", text)] == []
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    run(shell, "-n", path)
+    if shell == "bash":
+        script = (
+            'source "$0"; words=$(complete -p voxelctl); function=${words##*-F }; '
+            "COMP_WORDS=(voxelctl posegr); COMP_CWORD=1; COMP_LINE='voxelctl posegr'; "
+            'COMP_POINT=15; ${function%% *} voxelctl posegr voxelctl; echo "${COMPREPLY[*]}"'
+        )
+        assert run("bash", "--norc", "-c", script, path).split() == ["posegraph"]
+    elif shell == "fish":
+        found = run("fish", "--no-config", "-c",
+                    f"source {shlex.quote(str(path))}; complete -C 'voxelctl posegr'")  # fmt: skip
+        assert found.split()[0] == "posegraph"
+
+
+def test_notices_name_every_work_of_others(installed: Path) -> None:
+    doc = installed / "share/doc/voxeld"
+    assert (doc / "LICENSE").read_bytes() == (SOURCE / "LICENSE").read_bytes()
+    notice = " ".join((doc / "NOTICE").read_text().split())
+    debian = " ".join((SOURCE / "deploy/debian/copyright").read_text().split())
+    foreign = {
+        "tests/data/spconv_benchmark_pc.npy": ("2021 Yan Yan", "Apache"),
+        "server/transport/foxglove/schema/foxglove": ("Foxglove Technologies Inc", "Expat"),
+        "server/transport/foxglove/schema/google": ("2008 Google Inc.", "BSD-3-Clause"),
+    }
+    for path, (owner, licence) in foreign.items():
+        assert (SOURCE / path).exists() and path in notice and owner in notice, path
+        assert re.search(rf"Files: {path}\S* Copyright: {owner} License: {licence}", debian), path
+    for text in (notice, debian.replace(" . ", " ")):
+        assert "Permission is hereby granted, free of charge" in text
+        assert "Neither the name of Google Inc. nor" in text
+    scan = installed / "share/voxeld/demo/scan.npy"
+    assert scan.read_bytes() == (SOURCE / "tests/data/spconv_benchmark_pc.npy").read_bytes()
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
+def test_units_are_ones_that_systemd_takes(directory: Path) -> None:
+    """With the daemon of this build in the place of the installed one, and without podman, any."""
+    programs = {"/usr/bin/voxeld": BIN / "voxeld",
+                "/usr/bin/podman": shutil.which("podman") or "/bin/true"}  # fmt: skip
+    units = [SOURCE / "deploy/voxeld.service", SOURCE / "deploy/voxeld.socket",
+             SOURCE / "deploy/image/voxeld-container.service"]  # fmt: skip
+    places = []
+    for unit in units:
+        text = unit.read_text()
+        for program, here in programs.items():
+            text = text.replace(program, str(here))
+        places.append(directory / unit.name)
+        places[-1].write_text(text)
+    # What it does not know it only warns of.
+    command = ["systemd-analyze", "verify", "--man=no"]
+    done = subprocess.run([*command, *places], capture_output=True, text=True,
+                          timeout=60 * SLOW, check=False)  # fmt: skip
+    ours = [line for line in done.stderr.splitlines() if "voxeld" in line]
+    assert (done.returncode, ours) == (0, []), done.stderr
+    text = places[0].read_text()
+    for right, wrong in (("WatchdogSec=", "WatchdogSeconds="), ("Type=notify", "Type=notifies")):
+        assert right in text
+        places[0].write_text(text.replace(right, wrong))
+        done = subprocess.run([*command, places[0]], capture_output=True, text=True,
+                              timeout=60 * SLOW, check=False)  # fmt: skip
+        assert "voxeld.service" in done.stderr, "it overlooks a mistake"
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The long tier's proofs of what is shipped: Debian packages in a bare root, the wheel, the
-container's image without root and with a root that is read-only, Kubernetes' manifests. Needs
-root, a network and the packages of `deploy/packages.sh package`."""
+container's image without root and with a root that is read-only. Needs root, a network and the
+packages of `deploy/packages.sh package`."""
 
 from __future__ import annotations
 
@@ -24,17 +24,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import BIN, SOURCE
+from harness import BIN, SOURCE, record
 
 WORK = BIN.parent / "packages"
-SCAN = SOURCE / "tests" / "data" / "spconv_benchmark_pc.npy"
 SHOWN = "125,565 voxels from 198,130 points"
 MOST_IMAGE_BYTES = 60_000_000
-MANIFESTS = SOURCE / "deploy" / "kubernetes"
-KINDS = {
-    "state": {"ConfigMap", "Service", "StatefulSet", "NetworkPolicy"},
-    "stateless": {"ConfigMap", "Service", "Deployment", "NetworkPolicy", "PodDisruptionBudget"},
-}
 
 
 def mirror() -> str:
@@ -45,9 +39,9 @@ def mirror() -> str:
     return chosen or sources.split()[0]
 
 
-def run(*command: object, **more: Any) -> str:
+def run(*command: object, timeout_s: float = 1500, **more: Any) -> str:
     done = subprocess.run(
-        [str(c) for c in command], capture_output=True, text=True, timeout=1500, check=False,
+        [str(c) for c in command], capture_output=True, text=True, timeout=timeout_s, check=False,
         **more,
     )  # fmt: skip
     assert done.returncode == 0, (command, done.stdout[-3000:], done.stderr[-3000:])
@@ -109,7 +103,13 @@ def test_packages_pass_lintian_without_errors(packages: Path) -> None:
     debs = sorted(packages.glob("*.deb"))
     names = [p.name.split("_")[0] for p in debs]
     assert names == ["libvoxeld-dev", "libvoxeld0.2", "voxelctl", "voxeld"]
-    print(run("lintian", "--allow-root", "--fail-on", "error", *debs))
+    tags = run("lintian", "--allow-root", "--fail-on", "error", *debs)
+    print(tags)
+    for kind, mark in (("errors", "E: "), ("warnings", "W: ")):
+        n = sum(line.startswith(mark) for line in tags.splitlines())
+        record(f"lintian's {kind} about the packages", n, "")
+    for path in (*debs, *packages.glob("*.whl")):
+        record(f"size of the package {path.name}", path.stat().st_size / 1e6, "MB")
 
 
 @pytest.fixture(scope="module")
@@ -121,16 +121,21 @@ def bare_root(packages: Path) -> Iterator[Path]:
         run("debootstrap", "--variant=minbase", "bookworm", WORK / "bare.part", mirror())
         (WORK / "bare.part").rename(base)
     root = WORK / "root"
+    if os.path.ismount(root / "proc"):  # of a run that was killed
+        run("umount", root / "proc")
     shutil.rmtree(root, ignore_errors=True)
     run("cp", "-a", base, root)
     shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
     for deb in packages.glob("*.deb"):
         shutil.copy(deb, root / "tmp")
-    shutil.copy(SCAN, root / "tmp/scan.npy")
     apt = "export DEBIAN_FRONTEND=noninteractive; apt-get -qq update && apt-get -qq -y"
     run("chroot", root, "sh", "-c",
         f"{apt} --no-install-recommends install /tmp/*.deb")  # fmt: skip
-    yield root
+    run("mount", "-t", "proc", "proc", root / "proc")  # as every machine has it
+    try:
+        yield root
+    finally:
+        run("umount", root / "proc")
     shutil.rmtree(root, ignore_errors=True)
 
 
@@ -142,7 +147,30 @@ def test_packages_in_a_bare_root_add_a_user_and_enable_the_unit(bare_root: Path)
     assert (wants / "sockets.target.wants/voxeld.socket").is_symlink()
 
 
-def test_packages_in_a_bare_root_run_the_demo(bare_root: Path, packages: Path) -> None:
+PROGRAM = """import sys, numpy as np, voxeld
+with voxeld.connect(sys.argv[1]) as client:
+    print(len(client.voxelize(np.load(sys.argv[2]), size=0.1)))
+"""
+DEMO_SCAN = "/usr/share/voxeld/demo/scan.npy"
+
+
+@pytest.fixture(scope="module")
+def wheel_in_bare_root(bare_root: Path, packages: Path) -> str:
+    """The wheel, and what it needs, installed by Debian's own Python there; returns that Python."""
+    wheels = bare_root / "tmp/wheels"
+    (wheel,) = packages.glob("*.whl")
+    run(sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:",
+        "--python-version", "3.11", "--dest", wheels, wheel)  # fmt: skip
+    run("chroot", bare_root, "sh", "-c",
+        "export DEBIAN_FRONTEND=noninteractive; apt-get -qq -y --no-install-recommends install "
+        "python3-venv && python3 -m venv /opt/robot && /opt/robot/bin/pip install --quiet "
+        f"--no-index --find-links /tmp/wheels /tmp/wheels/{wheel.name}")  # fmt: skip
+    return "/opt/robot/bin/python"
+
+
+def test_packages_and_wheel_in_a_bare_root_run_the_demo(
+    bare_root: Path, wheel_in_bare_root: str
+) -> None:
     chroot = ["chroot", "--userspec=voxeld:voxeld", bare_root]
     as_systemd = "mkdir -p -m 750 {0} && chown voxeld: {0}"
     run("chroot", bare_root, "sh", "-c", as_systemd.format("/run/voxeld /var/lib/voxeld"))
@@ -152,24 +180,10 @@ def test_packages_in_a_bare_root_run_the_demo(bare_root: Path, packages: Path) -
         *chroot, "/usr/bin/voxeld", "--config", "/etc/voxeld/voxeld.json", "--rpc", url,
         "--data-dir", "/var/lib/voxeld", "--http", f"127.0.0.1:{port}", port=port,
     ):  # fmt: skip
-        ctl = [*chroot, "voxelctl", "--url", url, "--timeout", "60"]
-        assert SHOWN in run(*ctl, "voxelize", "/tmp/scan.npy", "--size", "0.1")
-        run(*ctl, "scene", "integrate", "/tmp/scan.npy", "--scene", "yard", "--size", "0.1")
-        run(*ctl, "scene", "export", "yard", "/var/lib/voxeld/yard.ply")
-        assert (bare_root / "var/lib/voxeld/yard.ply").stat().st_size > 100000
-        (wheel,) = packages.glob("*.whl")
-        site = WORK / "site"
-        shutil.rmtree(site, ignore_errors=True)
-        run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index",
-            "--target", site, wheel)  # fmt: skip
-        program = (
-            "import sys, numpy as np, voxeld\n"
-            "with voxeld.connect(sys.argv[1], timeout=60) as client:\n"
-            "    print(len(client.voxelize(np.load(sys.argv[2]), size=0.1)))\n"
-        )
-        socket = f"ipc://{bare_root}/run/voxeld/voxeld.sock"
-        printed = run(sys.executable, "-c", program, socket, SCAN,
-                      env={**os.environ, "PYTHONPATH": str(site)})  # fmt: skip
+        shown = run(*chroot, "voxelctl", "--url", url, "demo", "--out", "/var/lib/voxeld/demo.png")
+        assert SHOWN in shown and "$ voxelctl scene render" in shown
+        assert (bare_root / "var/lib/voxeld/demo.png").read_bytes().startswith(b"\x89PNG")
+        printed = run(*chroot, wheel_in_bare_root, "-c", PROGRAM, url, DEMO_SCAN)
         assert printed == "125565\n"
 
 
@@ -220,7 +234,7 @@ def test_image_runs_without_root_and_with_a_root_that_is_read_only(
     image: Path, directory: Path
 ) -> None:
     config, n_bytes = unpack(image, directory / "root")
-    print(f"the image has {n_bytes / 1e6:.1f} MB, compressed")
+    record("size of the image for CPUs, compressed", n_bytes / 1e6, "MB")
     assert n_bytes <= MOST_IMAGE_BYTES
     assert config["User"] == "65532:65532" and list(config["Volumes"]) == ["/var/lib/voxeld"]
     assert "NVIDIA_DRIVER_CAPABILITIES=compute,utility" in config["Env"]
@@ -250,28 +264,28 @@ def test_image_runs_without_root_and_with_a_root_that_is_read_only(
     assert (data / "voxeld.db").exists()
 
 
-# --- Kubernetes -----------------------------------------------------------------------------------
+def nvcc() -> str | None:
+    usual = Path("/usr/local/cuda/bin/nvcc")
+    found = os.environ.get("CUDACXX") or shutil.which("nvcc")
+    return found or (str(usual) if usual.exists() else None)
 
 
-@pytest.fixture(scope="module")
-def validator() -> Path:
-    venv = WORK / "validator"
-    if not (venv / "bin/kubernetes-validate").exists():
-        run(sys.executable, "-m", "venv", venv)
-        run(venv / "bin/pip", "install", "--quiet", "kubernetes-validate==1.37.0")
-    return venv / "bin/kubernetes-validate"
-
-
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl")
-@pytest.mark.parametrize("name", ["state", "stateless", "state-gpu", "stateless-gpu"])
-def test_manifests_keep_kubernetes_schema(validator: Path, name: str, directory: Path) -> None:
-    text = run("kubectl", "kustomize", MANIFESTS / name)
-    rendered = directory / "rendered.yaml"
-    rendered.write_text(text)
-    run(validator, "--strict", rendered)
-    kinds = re.findall(r"^kind: (\w+)$", text, re.MULTILINE)
-    assert set(kinds) == KINDS[name.removesuffix("-gpu")]
-    assert ("nvidia.com/gpu: 1" in text) == name.endswith("-gpu")
-    for needed in ("readOnlyRootFilesystem: true", "runAsNonRoot: true", "startupProbe:",
-                   "automountServiceAccountToken: false"):  # fmt: skip
-        assert needed in text
+@pytest.mark.skipif(nvcc() is None, reason="needs nvcc")
+def test_image_for_gpus_is_built_and_says_what_it_needs(directory: Path) -> None:
+    """It is not run: that takes a GPU, and NVIDIA's container toolkit."""
+    build, out = WORK / "cuda", WORK / "image-cuda.tar"
+    run("cmake", "-S", SOURCE, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+        "-DVOXELD_TESTS=OFF", "-DVOXELD_PAPER=OFF", "-DVOXELD_CUDA=ON",
+        "-DVOXELD_CUDA_ARCHITECTURES=90-virtual", "-DCMAKE_INSTALL_LIBDIR=lib",
+        "-DCMAKE_INSTALL_LIBEXECDIR=libexec", env={**os.environ, "CUDACXX": nvcc()})  # fmt: skip
+    run("cmake", "--build", build, timeout_s=7000)
+    run(SOURCE / "deploy/image/build.sh", "--from", build, "--out", out)
+    config, n_bytes = unpack(out, directory / "root")
+    record("size of the image for GPUs (one architecture's PTX), compressed", n_bytes / 1e6, "MB")
+    assert config["User"] == "65532:65532"
+    assert "NVIDIA_DRIVER_CAPABILITIES=compute,utility" in config["Env"]
+    bundle = directory / "root/opt/voxeld"
+    assert "For the GPU it needs NVIDIA's driver" in (bundle / "README").read_text()
+    assert b".nv_fatbin" in (bundle / "bin/voxeld").read_bytes()
+    for notice in ("LICENSE", "NOTICE", "licenses/libc6"):
+        assert (bundle / notice).stat().st_size > 0

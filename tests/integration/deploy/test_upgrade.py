@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pynng
+import voxeld
 from harness import (
     BIN,
     OK,
@@ -28,6 +29,7 @@ from harness import (
     common_pb2,
     hashmap_pb2,
     http_call,
+    record,
     tensor_of,
     wait_until,
 )
@@ -80,12 +82,14 @@ class Clients:
         self.port = port
         self.rpc_url = rpc_url
         self.over = threading.Event()
-        self.n_done = [0, 0, 0]
+        runs = (self._new_connections, self._standing, self._nng, self._python, self._libvoxeld)
+        self.n_done = [0] * len(runs)
+        self.n_repeats = [0] * len(runs)
         self.longest_s = 0.0
         self.errors: list[str] = []
         self.threads = [
             threading.Thread(target=self._guarded, args=(i, run))
-            for i, run in enumerate((self._new_connections, self._standing, self._nng))
+            for i, run in enumerate(runs)
         ]
 
     def _guarded(self, i: int, run: Any) -> None:
@@ -135,11 +139,39 @@ class Clients:
                                          sequence=self.n_done[i] + 1)  # fmt: skip
                         code = reply.header.code
                         if code in again:
+                            self.n_repeats[i] += 1
                             break
                         assert code == OK, reply.header
                         self.n_done[i] += 1
                 if code in again:
                     time.sleep(0.02)
+
+    def _python(self, i: int) -> None:
+        """The package's own client, and its own way to repeat a call until it has an outcome."""
+        key, one = np.array([[i, 0, 0]], np.int32), {"count": np.ones(1, np.uint64)}
+        with voxeld.connect(self.rpc_url, timeout=60 * SLOW) as client:
+            changed = client.map("m")
+
+            def add(sequence: int) -> None:
+                self.n_repeats[i] += sequence != 0
+                changed.update(key, one, "add", insert_missing=True, sequence=sequence)
+
+            while not self.over.is_set():
+                voxeld.repeat(add, seconds=600 * SLOW)
+                self.n_done[i] += 1
+
+    def _libvoxeld(self, i: int) -> None:
+        """A program on libvoxeld, which repeats calls as voxeld.h says."""
+        process = subprocess.Popen(
+            [BIN / "upgrade_client", self.rpc_url, "m", str(i)], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert process.stdin is not None and process.stdout is not None
+        for line in process.stdout:
+            self.n_done[i], self.n_repeats[i] = (int(word) for word in line.split())
+            if self.over.is_set() and not process.stdin.closed:
+                process.stdin.close()
+        assert process.wait() == 0, process.stderr.read() if process.stderr else ""
 
 
 def test_requests_wait_in_the_socket_while_daemons_change(directory: Path) -> None:
@@ -162,14 +194,17 @@ def test_requests_wait_in_the_socket_while_daemons_change(directory: Path) -> No
             daemon.stop()
             stopped = time.monotonic()
             daemon = activated(held, directory)
-            print(f"stop {stopped - begin:.2f} s, ready {time.monotonic() - stopped:.2f} s")
+            record("a daemon's stop in an upgrade", stopped - begin, "s")
+            record("until the next daemon is ready in an upgrade", time.monotonic() - stopped, "s")
         clients.over.set()
         for thread in clients.threads:
             thread.join()
-        print(f"longest wait {clients.longest_s:.2f} s, changes {clients.n_done}")
+        record("the longest wait of a request over HTTP in an upgrade", clients.longest_s, "s")
+        print(f"changes {clients.n_done}, repeated {clients.n_repeats}")
         assert not clients.errors
+        assert all(n > 0 for n in clients.n_repeats[3:]), "no call met a daemon that ends"
         with Maps(daemon) as maps:
-            keys = np.array([[0, 0, 0], [1, 0, 0], [2, 0, 0]], np.int32)
+            keys = np.array([[i, 0, 0] for i in range(len(clients.n_done))], np.int32)
             found = maps.call("map_find", name="m", keys=tensor_of(keys), values=["count"])
             counts = np.frombuffer(found.values[0].rows.data, "<u8")
         assert counts.tolist() == clients.n_done

@@ -8,6 +8,7 @@ import contextlib
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -75,6 +76,17 @@ def check_fast(measure: Callable[[], float], limit_s: float, n_tries: int = 6) -
         if measured[-1] < limit_s * SLOW:
             return
     raise AssertionError(f"never below {limit_s * SLOW:.3f} s: {measured}")
+
+
+def record(what: str, value: float, unit: str) -> None:
+    """Prints a figure, and keeps it beside the programs: nothing fails for one, but the step
+    `packages` of the long tier lists them, and tests/bench/results/ says what they were."""
+    line = f"{what}: {value:,.2f} {unit}".rstrip()
+    print(line)
+    folder = BIN.parent / "figures"
+    folder.mkdir(exist_ok=True)
+    name = re.sub(r"\W+", "_", what).strip("_")
+    (folder / f"{name}.txt").write_text(line + "\n")
 
 
 def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
