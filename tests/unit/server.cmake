@@ -16,6 +16,7 @@ voxeld_add_tests(unit/server/access LIBRARIES voxeld_server TESTS
   server_auth           auth
   server_rules          rules)
 voxeld_add_tests(unit/server/request LIBRARIES voxeld_test_server TESTS
+  server_multipart      multipart
   server_once           exactly_once
   server_request        request)
 

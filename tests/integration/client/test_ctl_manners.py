@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 import pytest
@@ -60,8 +61,11 @@ def run(
     return text
 
 
-def on_terminal(environment: dict[str, str], *words: object) -> str:
-    """What the command writes to a terminal, both streams together."""
+def on_terminal(
+    environment: dict[str, str], *words: object, until: str = "", then: Event | None = None
+) -> str:
+    """What the command writes to a terminal, both streams together. Sets `then` once a line that
+    matches `until` is shown."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [str(CTL), *map(str, words)], env=environment, stdin=theirs, stdout=theirs,
@@ -77,18 +81,11 @@ def on_terminal(environment: dict[str, str], *words: object) -> str:
         if not part:
             break
         shown += part
+        if then is not None and re.search(until, shown.decode(errors="replace")):
+            then.set()
     process.wait(60)
     os.close(ours)
     return shown.decode()
-
-
-def feed_late(path: Path, parts: list[bytes]) -> None:
-    """Writes into a pipe with a pause of over a second between the parts."""
-    with path.open("wb") as pipe:
-        for i, part in enumerate(parts):
-            time.sleep(1.6 if i > 0 else 0)
-            pipe.write(part)
-            pipe.flush()
 
 
 def test_local_work_that_takes_long_is_shown(
@@ -97,31 +94,47 @@ def test_local_work_that_takes_long_is_shown(
     whole = SCAN.read_bytes()
     pipe, out = directory / "scan.npy", directory / "scan.ply"
     os.mkfifo(pipe)
-    feeder = threading.Thread(target=feed_late, args=(pipe, [whole[:1000], whole[1000:]]))
+    is_shown = Event()
+
+    def feed_late() -> None:
+        with pipe.open("wb") as feed:
+            feed.write(whole[:1000])
+            feed.flush()
+            is_shown.wait(120 * SLOW)
+            feed.write(whole[1000:])
+
+    feeder = threading.Thread(target=feed_late)
     feeder.start()
-    shown = on_terminal(environment, "convert", pipe, out)
+    words = rf"\r\S reading \S*{pipe.name}, \d+ s"
+    shown = on_terminal(environment, "convert", pipe, out, until=words, then=is_shown)
     feeder.join()
-    assert re.search(rf"\r\S reading \S*{pipe.name}, 1 s", shown), shown
+    assert is_shown.is_set(), shown
     assert "\r\x1b[K" in shown.split("reading")[-1]
     # And writing: nobody reads the pipe at first.
     sink = directory / "sink.ply"
     os.mkfifo(sink)
     taken: list[bytes] = []
+    is_shown = Event()
 
     def take_late() -> None:
-        time.sleep(1.6)
+        is_shown.wait(120 * SLOW)
         taken.append(sink.read_bytes())
 
     reader = threading.Thread(target=take_late)
     reader.start()
-    shown = on_terminal(environment, "convert", SCAN, sink)
+    words = rf"\r\S writing \S*{sink.name}, \d+ s"
+    shown = on_terminal(environment, "convert", SCAN, sink, until=words, then=is_shown)
     reader.join()
-    assert re.search(rf"\r\S writing \S*{sink.name}, 1 s", shown), shown
+    assert is_shown.is_set(), shown
     # Neither where it is quick, nor without a terminal.
-    assert "writing" not in on_terminal(environment, "convert", SCAN, out)
+    begin = time.monotonic()
+    shown = on_terminal(environment, "convert", SCAN, out)
+    assert "writing" not in shown or time.monotonic() - begin > 1
     assert taken == [out.read_bytes()]
+    is_shown.clear()
     reader = threading.Thread(target=take_late)
     reader.start()
+    threading.Timer(1.6, is_shown.set).start()
     assert run(environment, "convert", SCAN, sink).stderr == ""
     reader.join()
 

@@ -9,14 +9,13 @@ import dataclasses
 import json
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import voxeld
-from harness import BIN, SLOW, SOURCE, Daemon, http_call, running
+from harness import BIN, SLOW, SOURCE, Daemon, http_call, running, wait_until
 from room_scene import errors, loop_pose, render
 from street_scene import apart, elsewhere, matrix_of, pose_at, scan, shoot, truth
 from test_tools import run
@@ -255,13 +254,10 @@ def test_restart_forgets_and_a_client_goes_on_from_its_pose(directory: Path) -> 
 
 
 def test_unused_one_is_dropped(client: voxeld.Client) -> None:
-    make(client, ttl_s=0.3)
-    assert client.odometry("car").info().ttl_s == 0.3
-    for _ in range(100):
-        if not client.odometries():
-            return
-        time.sleep(0.1)
-    raise AssertionError("it was not dropped")
+    ttl_s = 2  # longer than a busy machine may stall before it is asked for
+    make(client, ttl_s=ttl_s)
+    assert client.odometry("car").info().ttl_s == ttl_s
+    wait_until(lambda: not client.odometries(), 10, "it is dropped")
 
 
 # --- scans at poses that the server finds -------------------------------------------------------

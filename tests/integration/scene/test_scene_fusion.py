@@ -11,14 +11,13 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from harness import OK, SLOW, Daemon, cloud_of, common_pb2, running, scene_pb2
+from harness import OK, Daemon, cloud_of, common_pb2, running, scene_pb2, wait_until
 from scenes import FREE, OCCUPIED, UNKNOWN, Scenes, ball, box, spec, vec
 
 DEPTH = 6
@@ -408,12 +407,12 @@ def test_writers_without_a_pause_do_not_keep_snapshots_from_being_taken(tmp_path
         threads = [threading.Thread(target=write, args=(i,)) for i in range(len(clouds))]
         for thread in threads:
             thread.start()
-        until = time.monotonic() + 20 * SLOW
-        while n_written() < 3 and time.monotonic() < until and not errors:
-            time.sleep(0.01)
-        enough.set()
-        for thread in threads:
-            thread.join()
+        try:
+            wait_until(lambda: n_written() >= 3 or errors, 20, "three snapshots are written")
+        finally:
+            enough.set()
+            for thread in threads:
+                thread.join()
         assert not errors, errors
         assert n_written() >= 3
         assert not any(line.get("msg") == "no snapshot was written" for line in daemon.log)

@@ -232,6 +232,45 @@ static void check_factor(uint32_t n, size_t n_pairs, int b, uint64_t seed)
     free(pairs);
 }
 
+/* Whoever eliminates a tree from its leaves fills nothing in, and an order of minimum degree does:
+ * each node has at most one neighbour left when its turn comes. */
+static void test_tree_is_eliminated_without_fill(void)
+{
+    enum {
+        N = 300
+    };
+    uint32_t state = 5;
+
+    for (int kind = 0; kind < 4; kind++) { /* a path, a star, and two of chance */
+        struct vxd_block_pair pairs[N - 1];
+        uint32_t order[N];
+        uint32_t position[N];
+        int n_later[N] = {0};
+        struct vxd_err err = {0};
+
+        for (uint32_t i = 1; i < N; i++) {
+            uint32_t other;
+
+            state = state * 1664525u + 1013904223u;
+            other = kind == 0 ? i - 1 : kind == 1 ? 0 : (state >> 8) % i;
+
+            pairs[i - 1] = (struct vxd_block_pair){i, other};
+        }
+        REQUIRE(vxd_block_order(N, pairs, N - 1, order, &err) == VXD_OK);
+        for (uint32_t i = 0; i < N; i++) {
+            position[order[i]] = i;
+        }
+        for (size_t k = 0; k < N - 1; k++) {
+            bool is_a_first = position[pairs[k].a] < position[pairs[k].b];
+
+            n_later[is_a_first ? pairs[k].a : pairs[k].b]++;
+        }
+        for (int i = 0; i < N; i++) {
+            CHECK(n_later[i] <= 1);
+        }
+    }
+}
+
 static void test_factor_solves_as_dense_elimination_does(void)
 {
     for (uint64_t seed = 1; seed <= 12; seed++) {
@@ -467,6 +506,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_logarithm_is_the_inverse_of_the_exponential),
     VXD_TEST(test_jacobians_are_those_of_differences),
     VXD_TEST(test_robust_weights_are_derivatives_of_costs),
+    VXD_TEST(test_tree_is_eliminated_without_fill),
     VXD_TEST(test_factor_solves_as_dense_elimination_does),
     VXD_TEST(test_sphere_of_2500_converges_the_same_with_any_threads),
     VXD_TEST(test_torus_of_5000_converges_the_same_with_any_threads),

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/refine/refine_internal.h"
 #include "gpu/volume/volume_math.h"
 #include "tests/support/gpu/gpu_helpers.h"
 #include "tests/support/refine/refine_scene.h"
@@ -367,6 +368,78 @@ static void test_wrong_arguments_are_named(void)
     on_cpu(expect_errors);
 }
 
+/* Halves the voxels of a volume of one block of 8 x 8 x 8 known voxels. */
+static enum vxd_status halve(struct gpu_env *env, const int32_t key[3],
+                             struct vxd_volume **made, struct vxd_err *err)
+{
+    enum {
+        N_VOXELS = 8 * 8 * 8
+    };
+    static float distances[N_VOXELS];
+    static float weights[N_VOXELS];
+    const struct vxd_volume_spec spec = {
+        .voxel_size_m = 0.01, .block_edge = 8, .truncation_m = 0.06};
+    const int32_t entry = 0;
+    const uint64_t stamp = 1;
+    const struct vxd_volume_blocks blocks = {.n = 1,
+                                             .entries = &entry,
+                                             .keys = key,
+                                             .stamps = &stamp,
+                                             .layers = {distances, weights}};
+    struct vxd_volume *volume = NULL;
+    enum vxd_status status;
+
+    for (int i = 0; i < N_VOXELS; i++) {
+        weights[i] = 10;
+    }
+    CHECK_INT(vxd_volume_create(env->queue, &spec, &volume, err), VXD_OK);
+    CHECK_INT(vxd_volume_write_blocks(env->queue, volume, &blocks, 1, 0, err), VXD_OK);
+    status = vxd_refine_make_volume(env->queue, volume, 1, (size_t)1 << 28, made, err);
+    vxd_volume_destroy(env->queue, volume);
+    return status;
+}
+
+/* Of a block come eight whose keys are twice its own, and one more; those are within 2^20 - 2. */
+static void expect_range(struct gpu_env *env)
+{
+    static const int32_t ends[4] = {-524288, -524287, 524286, 524287};
+
+    for (int i = 0; i < 12; i++) {
+        int32_t key[3] = {0, -1, 2};
+        bool is_within = i % 4 == 1 || i % 4 == 2;
+        struct vxd_volume *made = NULL;
+        struct vxd_volume_blocks blocks = {0};
+        int32_t *entries = NULL;
+        struct vxd_err err = {0};
+        size_t n = 0;
+
+        key[i / 4] = ends[i % 4];
+        CHECK_INT(halve(env, key, &made, &err), is_within ? VXD_OK : VXD_OUT_OF_RANGE);
+        CHECK_STR(err.field, is_within ? "" : "upsample");
+        if (made == NULL) {
+            continue;
+        }
+        CHECK_INT(vxd_volume_list_changed(env->queue, made, 0, &entries, &n, &err),
+                  VXD_OK);
+        CHECK_INT(n, is_within ? 8 : 0);
+        CHECK_INT(
+            vxd_volume_read_blocks(env->queue, made, entries, n, false, &blocks, &err),
+            VXD_OK);
+        for (size_t k = 0; k < 3 * n; k++) {
+            CHECK(blocks.keys[k] == 2 * key[k % 3] ||
+                  blocks.keys[k] == 2 * key[k % 3] + 1);
+        }
+        vxd_volume_blocks_free(env->queue, &blocks);
+        free(entries);
+        vxd_volume_destroy(env->queue, made);
+    }
+}
+
+static void test_halved_voxels_beyond_the_range_of_blocks_are_refused(void)
+{
+    on_cpu(expect_range);
+}
+
 static const struct vxd_test tests[] = {
     VXD_TEST(test_relief_and_paint_are_found),
     VXD_TEST(test_varying_light_beats_one_light_under_two_lamps),
@@ -374,6 +447,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_bits_are_equal_on_all_backends),
     VXD_TEST(test_volume_is_as_it_was_before_the_end),
     VXD_TEST(test_wrong_arguments_are_named),
+    VXD_TEST(test_halved_voxels_beyond_the_range_of_blocks_are_refused),
 };
 
 VXD_TEST_MAIN(tests)

@@ -145,6 +145,59 @@ static void test_bare_planes_and_nothing_are_refused(void)
     free(plane);
 }
 
+/* Of few points, each cell's mean is that of a loop over all of them; what is not finite is in none. */
+static void test_cells_of_a_scan_have_the_means_of_their_points(void)
+{
+    enum {
+        N = 90
+    };
+    float points[3 * N];
+    struct vxd_scan *scan = NULL;
+    struct vxd_err err = {0};
+    uint64_t state = 8;
+
+    for (int i = 0; i < 3 * N; i++) {
+        points[i] = (float)uniform(&state, -1.5, 1.5);
+    }
+    points[3 * 7 + 1] = NAN;
+    points[3 * 8 + 2] = INFINITY;
+    for (size_t n = 1; n <= N; n += 89) {
+        REQUIRE(vxd_scan_create(points, n, 0.5, &scan, &err) == VXD_OK);
+        for (int l = 0; l < 2; l++) {
+            const struct vxd_scan_level *level = &scan->levels[l];
+            size_t n_found = 0;
+
+            for (size_t c = 0; c < level->n; c++) {
+                const struct vxd_scan_cell *cell = &level->cells[c];
+                double sum[3] = {0};
+                size_t n_in = 0;
+
+                for (size_t i = 0; i < n; i++) {
+                    const float *p = points + 3 * i;
+                    bool is_in = isfinite(p[0]) && isfinite(p[1]) && isfinite(p[2]);
+
+                    for (int k = 0; k < 3; k++) {
+                        is_in =
+                            is_in && floor((double)p[k] / level->cell_m) == cell->key[k];
+                    }
+                    for (int k = 0; k < 3 && is_in; k++) {
+                        sum[k] += (double)p[k];
+                    }
+                    n_in += is_in;
+                }
+                CHECK(n_in > 0);
+                for (int k = 0; k < 3; k++) {
+                    CHECK(fabs(sum[k] / (double)n_in - (double)cell->mean[k]) < 1e-5);
+                }
+                n_found += n_in;
+            }
+            CHECK_INT(n_found, n > 8 ? n - 2 : n);
+        }
+        vxd_scan_destroy(scan);
+        scan = NULL;
+    }
+}
+
 static void test_wrong_arguments_are_named(void)
 {
     const float far[3] = {1e30f, 0, 0};
@@ -231,6 +284,7 @@ static void test_eigenvectors_are_stretched_by_their_eigenvalues(void)
 static const struct vxd_test tests[] = {
     VXD_TEST(test_scan_is_put_where_it_was_taken_and_others_are_refused),
     VXD_TEST(test_bare_planes_and_nothing_are_refused),
+    VXD_TEST(test_cells_of_a_scan_have_the_means_of_their_points),
     VXD_TEST(test_wrong_arguments_are_named),
     VXD_TEST(test_nearest_descriptors_are_those_of_sorting),
     VXD_TEST(test_eigenvectors_are_stretched_by_their_eigenvalues),

@@ -237,8 +237,9 @@ static void ages(struct gpu_env *env)
     size_t n[2] = {0, 0};
     struct gpu_svdag_scene scene;
     struct vxd_render_picture picture = picture_from_above();
-    uint32_t roots[2];
+    uint32_t roots[4];
     uint32_t *pixels;
+    uint32_t *others;
 
     for (int k = 0; k < 2; k++) { /* the second floor has a hole less */
         voxels[k] = gpu_alloc((size_t)SIDE * SIDE * sizeof *voxels[k]);
@@ -274,6 +275,12 @@ static void ages(struct gpu_env *env)
             CHECK(abs(red - blue) < 20 && red > 150); /* stone */
         }
     }
+    /* The newest change is the newest of any number of versions. */
+    roots[2] = roots[3] = roots[1];
+    picture.n_roots = 4;
+    others = draw(env, &picture, scene.svdag, scene.other);
+    CHECK(memcmp(others, pixels, (size_t)SIDE * SIDE * sizeof *pixels) == 0);
+    free(others);
     free(pixels);
     picture.n_roots = 0;
     {

@@ -527,6 +527,45 @@ static void test_centerpoint_frame_has_the_sets_of_the_research(void)
     gpu_each_backend(centerpoint_coord_sets);
 }
 
+static void test_out_shape_is_at_most_the_largest(void)
+{
+    enum {
+        LARGEST = 1 << 17
+    };
+    const struct vxd_sparse_geometry same = {
+        .kernel = {1, 1, 1}, .stride = {1, 1, 1}, .dilation = {1, 1, 1}};
+    struct vxd_sparse_geometry wider = {.kernel = {2, 2, 2},
+                                        .stride = {2, 2, 2},
+                                        .dilation = {1, 1, 1},
+                                        .transposed = true};
+    int32_t shape[3] = {LARGEST, 1, 0};
+    int32_t out[3];
+    struct vxd_err err = {0};
+
+    CHECK_INT(vxd_sparse_out_shape(&same, shape, NULL, out, &err), VXD_OK);
+    CHECK(out[0] == LARGEST && out[1] == 1 && out[2] == 0);
+    for (int axis = 0; axis < 3; axis++) {
+        const int32_t one[3] = {axis == 0, axis == 1, axis == 2};
+
+        for (int i = 0; i < 3; i++) {
+            shape[i] = i == axis ? LARGEST / 2 : 3;
+        }
+        CHECK_INT(vxd_sparse_out_shape(&wider, shape, NULL, out, &err), VXD_OK);
+        CHECK(out[axis] == LARGEST && out[(axis + 1) % 3] == 6);
+        CHECK_INT(vxd_sparse_out_shape(&wider, shape, one, out, &err),
+                  VXD_INVALID_ARGUMENT);
+        CHECK_STR(err.field, "shape");
+    }
+    /* A kernel that does not fit within the input leaves no cell. */
+    wider = same;
+    wider.kernel[1] = 3;
+    shape[0] = shape[1] = shape[2] = 3;
+    CHECK_INT(vxd_sparse_out_shape(&wider, shape, NULL, out, &err), VXD_OK);
+    CHECK(out[0] == 3 && out[1] == 1 && out[2] == 3);
+    shape[1] = 2;
+    CHECK_INT(vxd_sparse_out_shape(&wider, shape, NULL, out, &err), VXD_INVALID_ARGUMENT);
+}
+
 /* The functions by which CUDA's kernels compute keys of other levels. */
 static void test_keys_of_coarser_and_finer_cells_are_what_division_gives(void)
 {
@@ -568,6 +607,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_support_in_a_shape_is_what_every_tap_reaches),
     VXD_TEST(test_union_has_the_rows_of_both_and_says_whose),
     VXD_TEST(test_subset_has_the_rows_kept_and_says_which),
+    VXD_TEST(test_out_shape_is_at_most_the_largest),
     VXD_TEST(test_keys_of_coarser_and_finer_cells_are_what_division_gives),
     VXD_TEST(test_coordinates_are_scaled_and_samples_found),
     VXD_TEST(test_set_that_cannot_be_is_empty_and_the_wait_says_why),

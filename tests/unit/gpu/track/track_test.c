@@ -2,6 +2,7 @@
 /* Tracking against exact poses of a ray-traced room; derivatives against differences; what must be
  * LOST; equal bits on all backends and with any number of threads. */
 #include "gpu/track/track.h"
+#include "gpu/track/track_internal.h"
 #include "gpu/track/track_math.h"
 #include "tests/support/test.h"
 #include "tests/support/track/track_scene.h"
@@ -638,7 +639,80 @@ static void test_prediction_goes_on_as_before(void)
     CHECK(track_apart_m(&expected, &poses[2]) < 1e-12);
 }
 
+/* --- Filtered depths --- */
+
+static void check_filter(struct gpu_env *env, int width, int height, uint64_t *state)
+{
+    size_t n = (size_t)width * (size_t)height;
+    float *depths = gpu_alloc(n * sizeof *depths);
+    struct vxd_buffer source = {NULL, 0, VXD_SPACE_DEVICE};
+    struct vxd_buffer scratch = gpu_to_device(env, NULL, n * sizeof(float));
+    struct vxd_buffer filtered = {NULL, 0, VXD_SPACE_DEVICE};
+    struct vxd_buffer planes =
+        gpu_to_device(env, NULL, n * VXD_TRACK_N_PLANES * sizeof(float));
+    struct vxd_err err = {0};
+    float *found;
+
+    for (size_t i = 0; i < n; i++) { /* a rough wall with holes and an edge */
+        depths[i] = (i % 11 < 6 ? 1.0f : 1.6f) + gpu_random_float(state, 0, 0.02f);
+        depths[i] = gpu_random(state) % 9 == 0 ? 0 : depths[i];
+    }
+    source = gpu_to_device(env, depths, n * sizeof *depths);
+    memset(depths, 0xff, n * sizeof *depths); /* NaN: each pixel is to be written */
+    filtered = gpu_to_device(env, depths, n * sizeof *depths);
+    {
+        const struct vxd_track_live_call call = {
+            .source = {.camera = {.width = width,
+                                  .height = height,
+                                  .fx = 50,
+                                  .fy = 50,
+                                  .cx = 0.5f * (float)width,
+                                  .cy = 0.5f * (float)height},
+                       .depth = source.ptr,
+                       .depth_scale = 1,
+                       .depth_min = 0.1f,
+                       .depth_max = 4,
+                       .stride = 1},
+            .image = {planes.ptr, n, width, height},
+            .depths = scratch.ptr,
+            .filtered = filtered.ptr};
+
+        CHECK_INT(vxd_track_live_cpu(env->queue, &call, &err), VXD_OK);
+    }
+    free(depths);
+    depths = gpu_to_host(env, &source);
+    found = gpu_to_host(env, &filtered);
+    for (size_t i = 0; i < n; i++) {
+        float expected = vxd_track_filter(depths, width, height, (int)(i % (size_t)width),
+                                          (int)(i / (size_t)width));
+
+        CHECK(memcmp(&found[i], &expected, sizeof expected) == 0);
+    }
+    free(found);
+    free(depths);
+    vxd_device_free(env->queue, &planes);
+    vxd_device_free(env->queue, &filtered);
+    vxd_device_free(env->queue, &scratch);
+    vxd_device_free(env->queue, &source);
+}
+
+/* The CPU takes many pixels at a time, and those of the rim apart. */
+static void test_filtered_depth_is_the_rules_at_every_pixel(void)
+{
+    static const int sizes[][2] = {{1, 1}, {3, 4},  {4, 9},  {5, 5},
+                                   {6, 3}, {23, 9}, {70, 12}};
+    uint64_t state = 23;
+    struct gpu_env env;
+
+    gpu_env_create(&env, VXD_BACKEND_CPU, 2, 0, 0);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        check_filter(&env, sizes[i][0], sizes[i][1], &state);
+    }
+    gpu_env_destroy(&env);
+}
+
 static const struct vxd_test tests[] = {
+    VXD_TEST(test_filtered_depth_is_the_rules_at_every_pixel),
     VXD_TEST(test_rows_are_derivatives_of_residuals),
     VXD_TEST(test_weights_are_those_of_huber_and_tukey),
     VXD_TEST(test_moved_camera_is_found_with_the_same_bits_everywhere),

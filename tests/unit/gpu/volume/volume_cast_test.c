@@ -630,6 +630,66 @@ static void test_volume_cast_of_nothing_is_a_miss(void)
     gpu_each_backend(expect_nothing);
 }
 
+/* What is asked for besides changes no array: a lens is cast by rays, a plain camera by cells. */
+static void check_same_alone(struct gpu_env *env, struct vxd_volume *volume,
+                             struct vxd_volume_cast_args asked)
+{
+    enum {
+        N_ARRAYS = 5
+    };
+    static const size_t n_bytes[N_ARRAYS] = {
+        N_PIXELS * sizeof(float), 3 * N_PIXELS * sizeof(float),
+        3 * N_PIXELS * sizeof(float), 3 * N_PIXELS, N_PIXELS};
+    struct picture all;
+
+    cast(env, volume, asked, &all);
+    for (int array = 0; array < 2 * N_ARRAYS; array++) { /* alone, or all but it */
+        const void *expected[N_ARRAYS] = {all.depth, all.vertex, all.normal, all.colour,
+                                          all.mask};
+        struct vxd_volume_cast_args args = asked;
+        struct vxd_buffer arrays[N_ARRAYS];
+        struct vxd_err err = {0};
+
+        for (int i = 0; i < N_ARRAYS; i++) {
+            arrays[i] = gpu_to_device(env, NULL, n_bytes[i]);
+            if ((i == array % N_ARRAYS) != (array < N_ARRAYS)) {
+                expected[i] = NULL;
+            }
+        }
+        args.depth = expected[0] != NULL ? arrays[0].ptr : NULL;
+        args.vertex = expected[1] != NULL ? arrays[1].ptr : NULL;
+        args.normal = expected[2] != NULL ? arrays[2].ptr : NULL;
+        args.colour = expected[3] != NULL ? arrays[3].ptr : NULL;
+        args.mask = expected[4] != NULL ? arrays[4].ptr : NULL;
+        CHECK_INT(vxd_volume_cast(env->queue, volume, &args, &err), VXD_OK);
+        for (int i = 0; i < N_ARRAYS; i++) {
+            void *found = gpu_to_host(env, &arrays[i]);
+
+            CHECK(expected[i] == NULL || memcmp(found, expected[i], n_bytes[i]) == 0);
+            free(found);
+            vxd_device_free(env->queue, &arrays[i]);
+        }
+    }
+    picture_free(&all);
+}
+
+static void expect_same_alone(struct gpu_env *env)
+{
+    struct vxd_volume *volume = make_volume(env, 8, VXD_VOLUME_FULL);
+    struct vxd_volume_cast_args args = cast_args(3);
+
+    check_same_alone(env, volume, args);
+    args.camera.distortion[0] = 0.05;
+    check_same_alone(env, volume, args);
+    vxd_volume_destroy(env->queue, volume);
+    gpu_wait(env);
+}
+
+static void test_volume_cast_of_some_arrays_is_that_of_all(void)
+{
+    gpu_each_backend(expect_same_alone);
+}
+
 static const struct vxd_test tests[] = {
     VXD_TEST(test_volume_cast_is_as_by_brute_force),
     VXD_TEST(test_volume_cast_shows_the_scene_within_half_a_voxel),
@@ -637,6 +697,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_volume_cast_has_no_holes),
     VXD_TEST(test_volume_cast_by_rays_and_by_cells_agree),
     VXD_TEST(test_volume_cast_of_nothing_is_a_miss),
+    VXD_TEST(test_volume_cast_of_some_arrays_is_that_of_all),
 };
 
 VXD_TEST_MAIN(tests)

@@ -609,7 +609,62 @@ static void test_volume_neighbours_are_right_as_blocks_come_and_go(void)
     gpu_each_backend(expect_neighbours);
 }
 
+/* Rows are taken a piece at a time: an image of 600 columns whose first 320 have no depth observes
+ * what one of the last 280 does. */
+static void expect_wide(struct gpu_env *env)
+{
+    enum {
+        WIDE = 600,
+        FIRST = 320,
+        LINES = 30
+    };
+    struct vxd_volume_camera camera = volume_camera(WIDE, LINES);
+    struct vxd_volume_pose pose = volume_pose(1);
+    uint64_t digests[2];
+
+    for (int is_wide = 0; is_wide < 2; is_wide++) {
+        struct vxd_volume *volume = make_volume(env, &spec, 0);
+        struct vxd_volume_activation done;
+        struct volume_host found;
+        struct volume_shot shot;
+        struct vxd_buffer depth;
+        struct vxd_err err = {0};
+        int width = is_wide != 0 ? WIDE : WIDE - FIRST;
+        float *pixels = gpu_alloc(sizeof(float) * (size_t)width * LINES);
+
+        volume_shoot(env, &camera, &pose, VXD_FLOAT32, false, &shot);
+        for (int i = 0; i < width * LINES; i++) {
+            int u = i % width + (WIDE - width);
+
+            pixels[i] =
+                u >= FIRST ? ((const float *)shot.depth)[i / width * WIDE + u] : 0;
+        }
+        depth = gpu_to_device(env, pixels, sizeof(float) * (size_t)width * LINES);
+        shot.frame.depth = depth.ptr;
+        shot.frame.camera.width = width;
+        shot.frame.camera.cx -= WIDE - width;
+        CHECK_INT(vxd_volume_integrate(env->queue, volume, &shot.frame, &done, &err),
+                  VXD_OK);
+        volume_read(env, volume, &found);
+        CHECK(found.n > 10);
+        digests[is_wide] = volume_digest(&found);
+        volume_host_free(&found);
+        free(pixels);
+        vxd_device_free(env->queue, &depth);
+        volume_shot_free(env, &shot);
+        vxd_volume_destroy(env->queue, volume);
+        gpu_wait(env);
+    }
+    CHECK(digests[0] == digests[1]);
+}
+
+static void test_volume_wide_image_observes_what_its_columns_do(void)
+{
+    gpu_each_backend(expect_wide);
+}
+
 static const struct vxd_test tests[] = {
+    VXD_TEST(test_volume_wide_image_observes_what_its_columns_do),
     VXD_TEST(test_volume_specs_out_of_range_are_refused),
     VXD_TEST(test_volume_hostile_frames_are_refused),
     VXD_TEST(test_volume_pixels_without_depth_observe_nothing),

@@ -274,6 +274,53 @@ static void test_record_that_the_engine_would_not_take_is_refused(void)
     CHECK_STR(err.field, "ops[5]");
 }
 
+/* Each number of a shape may be what the engine takes, from the least to the most. */
+static void test_record_of_a_shape_beyond_the_engines_limits_is_refused(void)
+{
+    static struct sample sample;
+    const int64_t most = VXD_SVDAG_MAX_COORDINATE;
+    const struct {
+        int64_t *number; /* of sample, which is made anew each time */
+        int op;
+        int64_t low, high;
+    } cases[] = {
+        {&sample.ops[0].shape.low[0], 0, -most, most},
+        {&sample.ops[0].shape.low[1], 0, -most, most},
+        {&sample.ops[0].shape.high[2], 0, -most, most},
+        {&sample.ops[1].shape.a[0], 1, -most, most},
+        {&sample.ops[1].shape.a[1], 1, -most, most},
+        {&sample.ops[1].shape.a[2], 1, -most, most},
+        {&sample.ops[1].shape.r, 1, 0, most},
+        {&sample.ops[2].shape.b[0], 2, -most, most},
+        {&sample.ops[2].shape.b[2], 2, -most, most},
+        {&sample.ops[3].shape.d, 3, -((int64_t)1 << 62), (int64_t)1 << 62},
+        {&sample.ops[4].shape.amplitude, 4, 0, most - 1000},
+        {&sample.ops[5].from_voxel[1], 5, -most, most},
+        {&sample.ops[8].shape.low[2], 8, -most, most},
+        {&sample.ops[8].shape.field.x, 8, -most, most},
+        {&sample.ops[8].shape.field.y, 8, -most, most},
+        {&sample.heights[0], 8, -most, most},
+        {&sample.heights[11], 8, -most, most},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (int beyond = 0; beyond < 4; beyond++) {
+            struct vxd_record_bytes bytes = {0};
+            struct vxd_err err = {0};
+            char field[16];
+
+            make_sample(&sample);
+            *cases[i].number =
+                beyond < 2 ? cases[i].low - beyond : cases[i].high + beyond - 2;
+            CHECK_INT(vxd_record_encode(&sample.record, &bytes, &err),
+                      beyond % 2 == 0 ? VXD_OK : VXD_INVALID_ARGUMENT);
+            (void)snprintf(field, sizeof field, "ops[%d]", cases[i].op);
+            CHECK_STR(err.field, beyond % 2 == 0 ? "" : field);
+            vxd_record_bytes_free(&bytes);
+        }
+    }
+}
+
 static void test_record_with_a_name_of_no_length_or_no_end_is_refused(void)
 {
     static const char *const fields[] = {"head", "head", "author", "client"};
@@ -629,6 +676,7 @@ int main(int argc, char **argv)
         VXD_TEST(test_record_comes_back_as_it_was),
         VXD_TEST(test_damaged_record_is_refused_or_is_another),
         VXD_TEST(test_record_that_the_engine_would_not_take_is_refused),
+        VXD_TEST(test_record_of_a_shape_beyond_the_engines_limits_is_refused),
         VXD_TEST(test_record_with_a_name_of_no_length_or_no_end_is_refused),
         VXD_TEST(test_record_of_no_kind_is_refused),
         VXD_TEST(test_other_kinds_of_records_come_back),

@@ -2,6 +2,7 @@
 /* Operations on all voxels of a leaf at once, by masks or eight values at a time, agree
  * with a loop over its voxels: shifts between leaves, rotations, nibbles, and packed
  * 4-bit values together with unpacked ones. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "gpu/svdag/node/node_math.h"
@@ -216,10 +217,48 @@ static void test_packed_values_are_those_of_a_value_a_voxel(void)
     CHECK(n_mixed > N_ROUNDS);
 }
 
+/* Few of the values differ: of many, all but one are equal, or some are FREE. */
+static void test_nibbles_are_equal_where_a_loop_says_so(void)
+{
+    uint64_t state = 17;
+    int n_equal = 0;
+
+    for (int round = 0; round < 64 * N_ROUNDS; round++) {
+        int n = 1 + round % 64;
+        int free_value = round / 64 % 3 == 0 ? -1 : round / 64 % 3 == 1 ? 15 : 3;
+        uint32_t value = (uint32_t)(gpu_random(&state) % 16);
+        uint32_t other = (uint32_t)(gpu_random(&state) % 16);
+        int at = (int)(gpu_random(&state) % (2 * (uint64_t)n));
+        uint64_t frees = gpu_random(&state) & gpu_random(&state);
+        uint32_t *words = gpu_alloc((size_t)(n + 7) / 8 * sizeof *words);
+        uint16_t found = UINT16_MAX;
+        uint32_t first = UINT32_MAX;
+        bool are_equal = true;
+
+        memset(words, 0, (size_t)(n + 7) / 8 * sizeof *words);
+        for (int i = 0; i < n; i++) {
+            uint32_t v = i == at ? other : value;
+
+            v = free_value >= 0 && (frees >> i & 1) != 0 ? (uint32_t)free_value : v;
+            words[i / 8] |= v << 4 * (i % 8);
+            if ((int)v != free_value) {
+                are_equal = are_equal && (first == UINT32_MAX || v == first);
+                first = first == UINT32_MAX ? v : first;
+            }
+        }
+        CHECK_INT(vxd_svdag_nibbles_equal(words, n, free_value, &found), are_equal);
+        CHECK(!are_equal || first == UINT32_MAX || found == first);
+        n_equal += are_equal;
+        free(words);
+    }
+    CHECK(n_equal > 16 * N_ROUNDS && n_equal < 48 * N_ROUNDS);
+}
+
 static const struct vxd_test tests[] = {
     VXD_TEST(test_leaf_between_eight_is_that_of_their_voxels),
     VXD_TEST(test_turned_leaf_is_that_of_its_voxels),
     VXD_TEST(test_nibbles_of_every_set_go_to_their_places_and_back),
-    VXD_TEST(test_packed_values_are_those_of_a_value_a_voxel)};
+    VXD_TEST(test_packed_values_are_those_of_a_value_a_voxel),
+    VXD_TEST(test_nibbles_are_equal_where_a_loop_says_so)};
 
 VXD_TEST_MAIN(tests)

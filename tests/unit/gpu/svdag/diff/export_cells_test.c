@@ -498,6 +498,13 @@ static void test_export_of_wrong_boxes_is_refused(void)
     box.high[0] = -8; /* no cell at all */
     CHECK(vxd_svdag_export_dense(env.queue, scene.svdag, 0, &box, NULL, NULL, &err) ==
           VXD_OK);
+    for (int axis = 0; axis < 3; axis++) { /* nor where two axes have some */
+        struct vxd_svdag_export flat = {.high = {16, 16, 16}, .level = 3};
+
+        flat.high[axis] = 0;
+        CHECK(vxd_svdag_export_dense(env.queue, scene.svdag, 0, &flat, NULL, NULL,
+                                     &err) == VXD_OK);
+    }
     gpu_wait(&env);
     CHECK_INT(n, 0);
     gpu_svdag_scene_free(env.queue, &scene);

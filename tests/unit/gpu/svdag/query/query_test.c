@@ -489,6 +489,30 @@ static void test_regions_of_uniform_scenes_are_their_volume(void)
     gpu_each_backend(uniform_regions);
 }
 
+/* A ball without a radius has the voxel whose centre it is at, and none beside it. */
+static void single_points(struct gpu_env *env)
+{
+    struct vxd_svdag_format format = {6, 4, true};
+    struct vxd_svdag_region regions[4] = {
+        {{0, 0, 0}, {0, 0, 0}, {128, 128, 128}, 0},
+        {{0, 0, 0}, {0, 0, 0}, {63 * 256 + 128, 5 * 256 + 128, 128}, 0},
+        {{0, 0, 0}, {0, 0, 0}, {128, 129, 128}, 0},
+        {{0, 0, 0}, {256 * 64, 256 * 64, 256 * 64}, {-128, 128, 128}, 0}};
+    const uint64_t counts[8] = {1, 0, 1};
+    const uint8_t states[4] = {VXD_SVDAG_OCCUPIED, VXD_SVDAG_OCCUPIED};
+    struct model model = {.format = format};
+
+    gpu_svdag_scene_build(env->queue, &format, NULL, 0, &model.scene);
+    model.scene.root = VXD_SVDAG_UNIFORM | 14;
+    compare_regions(env, &model, regions, 4, states, counts);
+    gpu_svdag_scene_free(env->queue, &model.scene);
+}
+
+static void test_region_without_a_radius_is_one_voxels_centre(void)
+{
+    gpu_each_backend(single_points);
+}
+
 /* --- beside edits ---------------------------------------------------------------------- */
 
 struct edits {
@@ -628,6 +652,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_nearest_of_any_point_is_the_loops_first_of_equals),
     VXD_TEST(test_regions_overlap_and_hold_what_loops_count),
     VXD_TEST(test_regions_of_uniform_scenes_are_their_volume),
+    VXD_TEST(test_region_without_a_radius_is_one_voxels_centre),
     VXD_TEST(test_queries_beside_edits_answer_for_their_root),
     VXD_TEST(test_query_without_arrays_is_refused),
 };
