@@ -59,7 +59,8 @@ TESTS = (
     (r"gpu/posegraph/", r"(gpu_posegraph|server_posegraph_record)"),
     (r"svdag/scan/", r"gpu_svdag_(carve|scan|drive|octree_planes|store_alloc|digests|op_octree|"
      r"copy_visits)"),
-    (r"svdag/collect/", r"gpu_svdag_(collect|store_alloc|versions_alloc|store.*|table|store_verify)"),
+    (r"svdag/collect/",
+     r"gpu_svdag_(collect|store_alloc|versions_alloc|store.*|table|store_verify)"),
     (r"svdag/.*(diff|undo|copy|morph)",
      r"gpu_svdag_(diff|undo|copy|edit_grid|export|octree_planes|edit|store_alloc|"
      r"edit_alloc|versions_alloc)"),

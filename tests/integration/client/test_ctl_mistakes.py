@@ -114,7 +114,10 @@ def said(there: tuple[Daemon, Path], line: str, url: str | None = None) -> tuple
         # What is there is another
         ("scene create yard --size 0.1", "voxel_size_m is 0.2, not 0.1"),
         ("volume create kitchen --size 0.02", "voxel_size_m is 0.01, not 0.02"),
-        ("map merge scan.npy --map merged --size 1", "voxels of 0.5 x 0.5 x 0.5 m, and this request"),
+        (
+            "map merge scan.npy --map merged --size 1",
+            "voxels of 0.5 x 0.5 x 0.5 m, and this request",
+        ),
         ("scene frontiers yard", "does not track free space"),
     ],
 )  # fmt: skip

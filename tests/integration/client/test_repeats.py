@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients do not send again what cannot be in time: what the server has given up at its deadline. What
-goes on there is asked for by its sequence, and runs once."""
+"""Clients do not send again what cannot be in time: what the server has given up at its deadline.
+What goes on there is asked for by its sequence, and runs once."""
 
 from __future__ import annotations
 
@@ -80,9 +80,12 @@ def test_voxelctl_does_not_repeat_what_the_server_gave_up(directory: Path, scan:
 def test_python_does_not_repeat_what_the_server_gave_up(
     directory: Path, field: str, n_least: int, n_most: int
 ) -> None:
-    with Refuser(directory, field) as peer, voxeld.connect(peer.url, timeout=20) as client:
-        with pytest.raises(voxeld.DeadlineExceeded) as caught:
-            voxeld.repeat(lambda n: client.map_drop("seen", sequence=n), seconds=1)
+    with (
+        Refuser(directory, field) as peer,
+        voxeld.connect(peer.url, timeout=20) as client,
+        pytest.raises(voxeld.DeadlineExceeded) as caught,
+    ):
+        voxeld.repeat(lambda n: client.map_drop("seen", sequence=n), seconds=1)
     assert caught.value.field == field
     assert n_least <= peer.seen["map_drop"] <= n_most
 

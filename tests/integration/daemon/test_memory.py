@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resident memory stays flat over many requests, what was dropped goes back to the system, and status
-says who holds how much."""
+"""Resident memory stays flat over many requests, what was dropped goes back to the system, and
+status says who holds how much."""
 
 from __future__ import annotations
 
@@ -24,16 +24,13 @@ from harness import (
     Daemon,
     Rpc,
     cloud_of,
-    hashmap_pb2,
     idle_bytes,
     inflight_bytes,
     random_points,
     running,
-    tensor_of,
     voxelize_request,
     wait_until,
 )
-from maps import COUNT, Maps
 
 N_REQUESTS = 10000 if not SANITIZE else 1500
 

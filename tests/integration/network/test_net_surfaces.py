@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network that comes with the daemon: its weights are what its program writes, and its labels agree
-with the normals of the points, which it never sees."""
+"""The network that comes with the daemon: its weights are what its program writes, and its labels
+agree with the normals of the points, which it never sees."""
 
 from __future__ import annotations
 
