@@ -34,15 +34,19 @@ static char *as_object(const char *text, size_t n, const char *list, size_t *n_o
  * before. */
 static void shift_column(struct vxd_err *err, int n_before)
 {
+    static const char begin[] = "bad JSON, line 1, column ";
     char rest[sizeof err->message];
-    int column = 0;
-    int at = 0;
+    char *end;
+    long column;
 
-    if (sscanf(err->message, "bad JSON, line 1, column %d%n", &column, &at) == 1 &&
-        column >= n_before) {
-        (void)snprintf(rest, sizeof rest, "%s", err->message + at);
-        (void)snprintf(err->message, sizeof err->message,
-                       "bad JSON, line 1, column %d%.200s", column - n_before, rest);
+    if (strncmp(err->message, begin, sizeof begin - 1) != 0) {
+        return;
+    }
+    column = strtol(err->message + sizeof begin - 1, &end, 10);
+    if (column >= n_before) {
+        (void)snprintf(rest, sizeof rest, "%s", end);
+        (void)snprintf(err->message, sizeof err->message, "%s%ld%.200s", begin,
+                       column - n_before, rest);
     }
 }
 

@@ -459,11 +459,17 @@ static enum vxd_status scan_job(struct vxd_pool *pool, const void *args,
     return status;
 }
 
+/* The queue copies it. */
+struct step_args {
+    struct vxd_svdag_scanning_cpu *scanning;
+};
+
 static enum vxd_status step_job(struct vxd_pool *pool, const void *args,
                                 struct vxd_err *err)
 {
-    return make_step(pool, *(struct vxd_svdag_scanning_cpu *const *)args, STEP_VISITS,
-                     err);
+    const struct step_args *step = args;
+
+    return make_step(pool, step->scanning, STEP_VISITS, err);
 }
 
 static enum vxd_status voxels_job(struct vxd_pool *pool, const void *args,
@@ -523,11 +529,12 @@ enum vxd_status vxd_svdag_scan_step_cpu(struct vxd_queue *queue,
                                         struct vxd_svdag_scan_result *out, bool *is_done,
                                         struct vxd_err *err)
 {
+    const struct step_args args = {scanning};
     enum vxd_status status;
 
     scanning->input.queue = queue;
     scanning->rays.queue = queue;
-    VXD_TRY(vxd_queue_push(queue, step_job, &scanning, sizeof scanning, err));
+    VXD_TRY(vxd_queue_push(queue, step_job, &args, sizeof args, err));
     VXD_TRY(vxd_queue_wait(queue, err));
     *is_done = scanning->step == SCAN_DONE;
     if (*is_done) {

@@ -130,8 +130,9 @@ static enum vxd_status open_map(struct vxd_request *request, struct vxd_queue *q
     }
     /* The map's frame_id may be any. */
     memcpy(merge->spec.frame_id, map->spec.frame_id, sizeof map->spec.frame_id);
-    if (map->spec.has_lattice &&
-        memcmp(map->spec.size_m, merge->spec.size_m, sizeof map->spec.size_m) != 0) {
+    if (map->spec.has_lattice && (map->spec.size_m[0] != merge->spec.size_m[0] ||
+                                  map->spec.size_m[1] != merge->spec.size_m[1] ||
+                                  map->spec.size_m[2] != merge->spec.size_m[2])) {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, "merge.map",
                         "the map \"%s\" has voxels of %g x %g x %g m, and this request "
                         "voxels of %g x %g x %g m",
