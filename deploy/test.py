@@ -93,7 +93,10 @@ TREES = {
     ),
     "address": Tree(
         ["-DVOXELD_SANITIZE=address", "-DVOXELD_CUDA=OFF", *SANITIZER_BUILD, *PAPER],
-        but=r"_store[0-9]$|integration_(relocalize|dashboard_tools)$",
+        but=r"_store[0-9]$|^bench_|integration_(relocalize|slac|dashboard_tools|generated|layers|"
+        # What these look at is no program of ours, or the same in every tree.
+        r"names|bench|bundle|examples|documents|ctl_mistakes|manuals|manifests|worked_example|"
+        r"installed|random_damage)$",
         env={"VOXELD_TEST_SLOW": "4"},
         full_but=r"integration_dashboard_tools$",
         full_env={"VOXELD_TEST_SLOW": "4"},
@@ -114,7 +117,8 @@ TREES = {
         r"integration_(backups|why|mesh|net_reference|net_places|net_clients|semantic_clients|bench|memory|tools|"
         r"scenes_errors|scenes_query|scene_limits|map_limits|merge|grids|generated|data_damage|walls|"
         r"scene_upkeep|openapi|manuals|worked_example|volume_durable|volume_scans|volume_track|examples|readme|installed|python.*|"
-        r"documents|odometry|relocalize|slac|volume_refine|volume_scenes|scene_votes|scene_cast|ctl_manners|"
+        r"documents|ctl_json|ctl_mistakes|repeats|manifests|volume_pictures|random_damage|net_surfaces|"
+        r"odometry|relocalize|slac|volume_refine|volume_scenes|scene_votes|scene_cast|ctl_manners|"
         r"layers|names|bundle|.*_tools)$",
         full_options=PAPER,
         full_but=r"^bench_|integration_(layers|names|bundle|installed)$",

@@ -45,7 +45,7 @@ static void shift_column(struct vxd_err *err, int n_before)
     column = strtol(err->message + sizeof begin - 1, &end, 10);
     if (column >= n_before) {
         (void)snprintf(rest, sizeof rest, "%s", end);
-        (void)snprintf(err->message, sizeof err->message, "%s%ld%.200s", begin,
+        (void)snprintf(err->message, sizeof err->message, "%s%ld%.180s", begin,
                        column - n_before, rest);
     }
 }
