@@ -47,6 +47,7 @@ from .errors import (
 )
 from .generated.admin_records import (
     Backup,
+    MemoryOwner,
     MethodStatus,
     SelfTest,
     ServerInfo,

@@ -339,8 +339,8 @@ static void test_shipped_configs_read_with_random_weights(void)
          * MinkLoc3D's paper 1.1, the SVT-Net checkpoint holds 935,521 besides statistics. */
         {"centerpoint", 21, 2695312}, {"minkloc3d", 15, 1055713},
         {"minkunet42", 54, 21723315}, {"second", 12, 711872},
-        {"spunet", 64, 39149747},     {"svtnet", 30, 935521},
-        {"unet-recording", 7, 65160},
+        {"spunet", 64, 39149747},     {"surfaces", 1, 378},
+        {"svtnet", 30, 935521},       {"unet-recording", 7, 65160},
     };
     char **names = NULL;
     size_t n = 0;

@@ -122,12 +122,18 @@ static void test_nothing_is_collected_while_scenes_come_back(void)
     struct world world;
 
     world_begin(&world);
+    world_make(&world, "a", world_durable);
+    world.server->scenes->families->is_due = true;
     atomic_store(&world.server->scenes->n_due, 1);
     CHECK(vxd_scenes_are_due(world.server->scenes));
     atomic_store(&world.server->scenes->is_recovering, true);
     CHECK(!vxd_scenes_are_due(world.server->scenes));
     atomic_store(&world.server->scenes->is_recovering, false);
     CHECK(vxd_scenes_are_due(world.server->scenes));
+    world.server->scenes->families->is_held = true; /* by a long change */
+    CHECK(!vxd_scenes_are_due(world.server->scenes));
+    world.server->scenes->families->is_held = false;
+    world.server->scenes->families->is_due = false;
     atomic_store(&world.server->scenes->n_due, 0);
     world_end(&world);
 }
