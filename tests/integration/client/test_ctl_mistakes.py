@@ -148,6 +148,7 @@ def test_message_about_an_address(there: tuple[Daemon, Path], url: str, says: st
 def test_wrong_token_says_where_one_comes_from(directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "tokens").write_text(f"one read {'0' * 64}\n")
+    (directory / "tokens").chmod(0o600)
     (directory / "token").write_text("wrong\n")
     with running(directory / "d", {"auth": {"tokens_file": str(directory / "tokens")}}) as daemon:
         message, code = said((daemon, directory), "status --token-file token", daemon.tcp)
