@@ -461,11 +461,11 @@ enum vxd_status vxd_lane_start(struct vxd_lane *lane, struct vxd_err *err)
 void vxd_lane_join(struct vxd_lane *lane)
 {
     (void)pthread_join(lane->thread, NULL);
-    (void)pthread_cond_destroy(&lane->wake);
 }
 
 void vxd_lane_close(struct vxd_lane *lane)
 {
+    (void)pthread_cond_destroy(&lane->wake); /* other lanes wake it as they end */
     vxd_queue_destroy(lane->queue);
     lane->queue = NULL;
 }
