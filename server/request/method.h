@@ -87,6 +87,10 @@ struct vxd_method {
     /* On a lane's thread, once, after the reply, also after failures and expiry, if submit
      * was ever called: frees request->state and what it holds. */
     void (*release)(struct vxd_request *request, struct vxd_queue *queue);
+    /* The reply comes after release, so that whoever reads it finds the bytes and the names that
+     * the request gave up free, on whichever lane the next one runs. The output then lies in the
+     * request's decoder. */
+    bool releases_first;
 
     /* Optional; called once on any thread when the request is gone, run or not. It frees
      * what check took; request->state is set where check set it. */

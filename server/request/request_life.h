@@ -232,6 +232,7 @@ struct vxd_request {
     bool is_watched;   /* its clock runs */
     bool queued;       /* in the scheduler's list */
     bool submitted;
+    bool is_released; /* on its lane's thread: what it held is given back */
     bool
         continues; /* its prerequisite has run, so it counts as begun for all but the lanes */
 };

@@ -12,16 +12,29 @@
 #include "server/registry/volumes/volumes.h"
 #include "server/schedule/scheduler_internal.h"
 
-/* Answers are given and memory freed outside the mutex. */
-static void end_request(struct vxd_lane *lane, struct vxd_request *request)
+static void release(struct vxd_lane *lane, struct vxd_request *request)
 {
-    if (request->submitted && request->method->release != NULL) {
+    if (request->submitted && !request->is_released && request->method->release != NULL) {
         request->method->release(request, lane->queue);
         /* Memory is given back in the queue's order; waiting makes that happen now and
          * not with the next request. A fault here can only be a lost device, which the
          * next stage reports. */
         (void)vxd_queue_wait(lane->queue, NULL);
     }
+    request->is_released = true;
+}
+
+static void release_first(struct vxd_lane *lane, struct vxd_request *request)
+{
+    if (request->method->releases_first) {
+        release(lane, request);
+    }
+}
+
+/* Answers are given and memory freed outside the mutex. */
+static void end_request(struct vxd_lane *lane, struct vxd_request *request)
+{
+    release(lane, request);
     vxd_scheduler_end(lane, request);
     vxd_scheduler_drop(request);
 }
@@ -228,10 +241,12 @@ static struct vxd_request *take_decided(struct vxd_lane *lane)
 /* Ends a request that was decided. The mutex is not held. */
 static void end_committed(struct vxd_lane *lane, struct vxd_request *request)
 {
-    bool committed = request->commit->err.code == VXD_OK;
-    const struct vxd_err *err = committed ? NULL : &request->commit->err;
+    struct vxd_err decided = request->commit->err;
+    bool committed = decided.code == VXD_OK;
+    const struct vxd_err *err = committed ? NULL : &decided;
 
     request->commit->end(request, committed);
+    release_first(lane, request);
     (void)vxd_request_answer(request, err, committed ? request->output : NULL);
     end_once(request, err);
     end_request(lane, request);
@@ -260,6 +275,7 @@ static void run_request(struct vxd_lane *lane, struct vxd_request *request)
         VXD_TRY(hand_over(lane, request, &err));
         return;
     }
+    release_first(lane, request);
     (void)vxd_request_answer(request, NULL, request->output);
     for (struct vxd_request *r = request->companions; r != NULL; r = r->next_companion) {
         atomic_store(&r->engine_ns, atomic_load(&request->engine_ns));
