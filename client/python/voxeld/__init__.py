@@ -122,7 +122,7 @@ from .generated.volume_records import (
 )
 from .generated.why_records import Why, WhyAhead
 from .maps import Map, Merge
-from .refining import Keyframe, Refined, RefinedKeyframe, RefineLoss, RefineStatus
+from .volume.refining import Keyframe, Refined, RefinedKeyframe, RefineLoss, RefineStatus
 from .posegraphs import Posegraph, PosegraphEdge, PosegraphNode, PosegraphPrior
 from .odometries import Odometry
 from .shown import show_all
@@ -133,9 +133,9 @@ from .pictures import Picture
 from .pipeline import Pipeline
 from .repeat import repeat
 from .reply import Item, Merged, Voxels
-from .scene_meshes import MeshImported
-from .scene_differences import Difference
-from .scene_records import (
+from .scene.differences import Difference
+from .scene.meshes import MeshImported
+from .scene.records import (
     Ball,
     Box,
     Capsule,

@@ -19,7 +19,7 @@ from voxeld.v1 import common_pb2, render_pb2
 from .errors import InvalidArgument
 from .exchange import Box
 from .reply import bad
-from .scene_records import SceneReply, message_of
+from .scene.records import SceneReply, message_of
 
 CAMERAS = ("pinhole", "orthographic", "equirectangular", "lidar")
 MODES = ("colour", "height", "depth", "normal", "material", "ao", "path", "age", "label")

@@ -29,7 +29,7 @@ from .generated.posegraph_records import (
     posegraph_places_of,
 )
 from .points import Points, clouds_of, pose_of
-from .scene_records import HalfSpace, Operation, PointList
+from .scene.records import HalfSpace, Operation, PointList
 from .shown import handle_html
 
 if TYPE_CHECKING:

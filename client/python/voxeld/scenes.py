@@ -19,7 +19,6 @@ from .cloud import Pose
 from .durability import durability_of
 from .errors import Aborted, InvalidArgument
 from .exchange import At, at_of, metres_of, places_of, tensor_of
-from .fusion import fusion_of, log_odds_of
 from .generated import grid_client, scene_methods, upkeep_client
 from .generated.scene_records import (
     Cells,
@@ -37,12 +36,13 @@ from .generated.scene_records import (
     scene_info_of,
 )
 from .generated.upkeep_records import Evidence
-from .labels import Labels, labels_of
 from .pictures import Picture, Place, picture_of, request_of
 from .points import Points, clouds_of, pose_of
 from .reply import bad, record_of
-from .scene_parts import PlyParts, joined
-from .scene_records import (
+from .scene.fusion import fusion_of, log_odds_of
+from .scene.labels import Labels, labels_of
+from .scene.parts import PlyParts, joined
+from .scene.records import (
     Box,
     Dense,
     Operation,
@@ -53,7 +53,7 @@ from .scene_records import (
     plain_shape,
     rule_of,
 )
-from .scene_versions import SceneVersions
+from .scene.versions import SceneVersions
 from .shown import handle_html
 from .watching import SceneWatches
 

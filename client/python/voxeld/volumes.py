@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from voxeld.v1 import common_pb2, volume_pb2
 
-from . import exchange, meshes, refining, wire
+from . import exchange, wire
 from .calls import Calls
 from .cloud import Pose
 from .errors import InvalidArgument
@@ -30,6 +30,7 @@ from .generated.volume_records import (
 )
 from .points import Points, clouds_of, pose_of
 from .shown import handle_html
+from .volume import meshes, refining
 
 DEPTH_TYPES = {"u2": "uint16", "f4": "float32"}
 

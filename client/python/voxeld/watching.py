@@ -16,7 +16,7 @@ from voxeld.v1 import rpc_pb2, watch_pb2
 from .calls import Calls
 from .errors import DeadlineExceeded, Unavailable
 from .reply import bad
-from .scene_records import Box, SceneReply, message_of, plain_shape
+from .scene.records import Box, SceneReply, message_of, plain_shape
 from .wire import enclosed
 
 KINDS = ("unchanged", "cells", "resync", "dropped", "created", "heads")

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 # bench_track tracks a camera through a file of frames and prints its errors.
-add_executable(bench_track ${CMAKE_CURRENT_LIST_DIR}/bench_track.c)
+add_executable(bench_track ${CMAKE_CURRENT_LIST_DIR}/volume/bench_track.c)
 target_link_libraries(bench_track PRIVATE voxeld_build voxeld_engine)
 # bench_refine refines a ball with a relief and compares it with what is known of it.
-add_executable(bench_refine ${CMAKE_CURRENT_LIST_DIR}/bench_refine.c
+add_executable(bench_refine ${CMAKE_CURRENT_LIST_DIR}/volume/bench_refine.c
   ${PROJECT_SOURCE_DIR}/tests/support/refine/refine_scene.c)
 target_link_libraries(bench_refine PRIVATE voxeld_build voxeld_engine)
 # bench_posegraph times the optimization of generated pose graphs.
-add_executable(bench_posegraph ${CMAKE_CURRENT_LIST_DIR}/bench_posegraph.c
+add_executable(bench_posegraph ${CMAKE_CURRENT_LIST_DIR}/poses/bench_posegraph.c
   ${PROJECT_SOURCE_DIR}/tests/support/posegraph/graphs.c)
 target_link_libraries(bench_posegraph PRIVATE voxeld_build voxeld_engine)
 # bench_odometry registers lidar scans and prints poses, errors and times.
-add_executable(bench_odometry ${CMAKE_CURRENT_LIST_DIR}/bench_odometry.c
+add_executable(bench_odometry ${CMAKE_CURRENT_LIST_DIR}/poses/bench_odometry.c
   ${CMAKE_CURRENT_LIST_DIR}/../../support/odometry/street.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_odometry PRIVATE voxeld_build voxeld_engine)
 add_test(NAME bench_odometry_smoke COMMAND bench_odometry --street 2)
 # bench_slac aligns fragments that it renders, and prints how well.
-add_executable(bench_slac ${CMAKE_CURRENT_LIST_DIR}/bench_slac.c
-  ${CMAKE_CURRENT_LIST_DIR}/bench_slac_render.c)
+add_executable(bench_slac ${CMAKE_CURRENT_LIST_DIR}/slac/bench_slac.c
+  ${CMAKE_CURRENT_LIST_DIR}/slac/bench_slac_render.c)
 target_link_libraries(bench_slac PRIVATE voxeld_build voxeld_gpu_test_support)
 # bench_voxelize times voxelization on either backend; see ../results/. The ctest run only
 # proves that it works: times are read by people, not asserted.
@@ -27,48 +27,48 @@ add_executable(bench_voxelize ${CMAKE_CURRENT_LIST_DIR}/bench_voxelize.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_voxelize PRIVATE voxeld_build voxeld_engine)
 # bench_hashmap times hash maps likewise; plot_hashmap.py draws its sweeps.
-add_executable(bench_hashmap ${CMAKE_CURRENT_LIST_DIR}/bench_hashmap.c
-  ${CMAKE_CURRENT_LIST_DIR}/bench_hashmap_load.c
-  ${CMAKE_CURRENT_LIST_DIR}/bench_hashmap_sweep.c
-  ${CMAKE_CURRENT_LIST_DIR}/bench_hashmap_table.c
+add_executable(bench_hashmap ${CMAKE_CURRENT_LIST_DIR}/hash/bench_hashmap.c
+  ${CMAKE_CURRENT_LIST_DIR}/hash/bench_hashmap_load.c
+  ${CMAKE_CURRENT_LIST_DIR}/hash/bench_hashmap_sweep.c
+  ${CMAKE_CURRENT_LIST_DIR}/hash/bench_hashmap_table.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_hashmap PRIVATE voxeld_build voxeld_engine)
 # bench_sparse times sets, kernel maps and one layer.
-add_executable(bench_sparse ${CMAKE_CURRENT_LIST_DIR}/bench_sparse.c)
+add_executable(bench_sparse ${CMAKE_CURRENT_LIST_DIR}/sparse/bench_sparse.c)
 target_link_libraries(bench_sparse PRIVATE voxeld_build voxeld_engine)
 # bench_sparse_maps times all sets and kernel maps of a U-Net.
-add_executable(bench_sparse_maps ${CMAKE_CURRENT_LIST_DIR}/bench_sparse_maps.c
+add_executable(bench_sparse_maps ${CMAKE_CURRENT_LIST_DIR}/sparse/bench_sparse_maps.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_cloud.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_sparse_maps PRIVATE voxeld_build voxeld_engine)
 # bench_conv times a network's convolutions one by one, beside their floors.
-add_executable(bench_conv ${CMAKE_CURRENT_LIST_DIR}/bench_conv.c
+add_executable(bench_conv ${CMAKE_CURRENT_LIST_DIR}/sparse/bench_conv.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_conv PRIVATE voxeld_build voxeld_engine)
 target_compile_definitions(bench_conv PRIVATE VOXELD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 # bench_network times whole networks with random weights.
-add_executable(bench_network ${CMAKE_CURRENT_LIST_DIR}/bench_network.c
-  ${CMAKE_CURRENT_LIST_DIR}/bench_nets.c
-  ${CMAKE_CURRENT_LIST_DIR}/bench_soak.c
+add_executable(bench_network ${CMAKE_CURRENT_LIST_DIR}/sparse/bench_network.c
+  ${CMAKE_CURRENT_LIST_DIR}/sparse/bench_nets.c
+  ${CMAKE_CURRENT_LIST_DIR}/sparse/bench_soak.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_cloud.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_network PRIVATE voxeld_build voxeld_engine)
 # bench_field times distance fields and what planners ask of them.
-add_executable(bench_field ${CMAKE_CURRENT_LIST_DIR}/bench_field.c
+add_executable(bench_field ${CMAKE_CURRENT_LIST_DIR}/field/bench_field.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_cloud.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_field PRIVATE voxeld_build voxeld_engine)
 # bench_gpu_svdag times edits of scenes.
-add_executable(bench_gpu_svdag ${CMAKE_CURRENT_LIST_DIR}/bench_svdag.c
+add_executable(bench_gpu_svdag ${CMAKE_CURRENT_LIST_DIR}/svdag/bench_svdag.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_gpu_svdag PRIVATE voxeld_build voxeld_engine)
 # bench_gpu_svdag_collect times transfers between stores and images.
-add_executable(bench_gpu_svdag_collect ${CMAKE_CURRENT_LIST_DIR}/bench_svdag_collect.c
+add_executable(bench_gpu_svdag_collect ${CMAKE_CURRENT_LIST_DIR}/svdag/bench_svdag_collect.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_gpu_svdag_collect PRIVATE voxeld_build voxeld_engine)
 # bench_gpu_svdag_tables compares the stores of scenes.
 if(VOXELD_PAPER)
-  add_executable(bench_gpu_svdag_tables ${CMAKE_CURRENT_LIST_DIR}/bench_svdag_tables.c
+  add_executable(bench_gpu_svdag_tables ${CMAKE_CURRENT_LIST_DIR}/svdag/bench_svdag_tables.c
     ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
   target_link_libraries(bench_gpu_svdag_tables PRIVATE voxeld_build voxeld_engine)
   set(bench_paper bench_gpu_svdag_tables)
@@ -76,37 +76,37 @@ if(VOXELD_PAPER)
     --items 20000 --repeat 1 --radius 40)
 endif()
 # bench_gpu_svdag_query times rays and other questions to a map of scans.
-add_executable(bench_gpu_svdag_query ${CMAKE_CURRENT_LIST_DIR}/bench_svdag_query.c
+add_executable(bench_gpu_svdag_query ${CMAKE_CURRENT_LIST_DIR}/svdag/bench_svdag_query.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_cloud.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_gpu_svdag_query PRIVATE voxeld_build voxeld_engine)
 # bench_grid times costmaps, heights and frontiers of a map of scans.
-add_executable(bench_grid ${CMAKE_CURRENT_LIST_DIR}/bench_grid.c
+add_executable(bench_grid ${CMAKE_CURRENT_LIST_DIR}/field/bench_grid.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_cloud.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_grid PRIVATE voxeld_build voxeld_engine)
 # bench_gpu_svdag_scan times scans integrated into a scene.
-add_executable(bench_gpu_svdag_scan ${CMAKE_CURRENT_LIST_DIR}/bench_svdag_scan.c
+add_executable(bench_gpu_svdag_scan ${CMAKE_CURRENT_LIST_DIR}/svdag/bench_svdag_scan.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_cloud.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_gpu_svdag_scan PRIVATE voxeld_build voxeld_engine)
 # bench_gpu_svdag_versions times undos and diffs.
-add_executable(bench_gpu_svdag_versions ${CMAKE_CURRENT_LIST_DIR}/bench_svdag_versions.c
+add_executable(bench_gpu_svdag_versions ${CMAKE_CURRENT_LIST_DIR}/svdag/bench_svdag_versions.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_gpu_svdag_versions PRIVATE voxeld_build voxeld_engine)
 # bench_surface times meshes and points of volumes.
-add_executable(bench_surface ${CMAKE_CURRENT_LIST_DIR}/bench_surface.c
+add_executable(bench_surface ${CMAKE_CURRENT_LIST_DIR}/volume/bench_surface.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_surface PRIVATE voxeld_build voxeld_engine)
 # bench_volume times integration of depth frames and ray casts.
-add_executable(bench_volume ${CMAKE_CURRENT_LIST_DIR}/bench_volume.c
+add_executable(bench_volume ${CMAKE_CURRENT_LIST_DIR}/volume/bench_volume.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_volume PRIVATE voxeld_build voxeld_engine)
 # bench_mesh makes scenes of meshes: their memory, and paths inside of them. It reads their files as
 # the clients do, so a tree of the engine alone does not have it.
 if(TARGET voxeld_files)
   set(bench_mesh bench_mesh)
-  add_executable(bench_mesh ${CMAKE_CURRENT_LIST_DIR}/bench_mesh.c
+  add_executable(bench_mesh ${CMAKE_CURRENT_LIST_DIR}/svdag/bench_mesh.c
     ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
   target_link_libraries(bench_mesh PRIVATE voxeld_build voxeld_engine voxeld_files)
 endif()
@@ -163,7 +163,7 @@ if(NOT TARGET bench_mesh)
 endif()
 foreach(part ${bench_mesh_parts})
   add_test(NAME bench_mesh_${part}_smoke COMMAND bench_mesh --backend cpu --depth 6 --repeat 1
-    --part ${part} --width 40 --height 24 --mesh ${CMAKE_CURRENT_LIST_DIR}/tetrahedron.obj)
+    --part ${part} --width 40 --height 24 --mesh ${CMAKE_CURRENT_LIST_DIR}/svdag/tetrahedron.obj)
 endforeach()
 add_test(NAME bench_render_smoke COMMAND bench_render --backend cpu --depth 8 --repeat 1
   --width 40 --height 24)

@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 from voxeld.v1 import field_pb2
 
-from .calls import Calls
-from .errors import InvalidArgument
-from .exchange import At, at_of, metres_of, tensor_of
-from .generated import field_methods
-from .generated.field_records import FIELD_UNKNOWNS, Contacts, contacts_of
-from .scene_records import SceneReply, message_of
+from ..calls import Calls
+from ..errors import InvalidArgument
+from ..exchange import At, at_of, metres_of, tensor_of
+from ..generated import field_methods
+from ..generated.field_records import FIELD_UNKNOWNS, Contacts, contacts_of
+from .records import SceneReply, message_of
 
 
 def number_of(choice: str, choices: tuple[str, ...], field: str) -> int:

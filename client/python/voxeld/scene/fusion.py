@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from voxeld.v1 import scene_pb2
 
-from .errors import InvalidArgument
-from .generated.scene_records import LogOdds
+from ..errors import InvalidArgument
+from ..generated.scene_records import LogOdds
 
 FUSIONS = ("", "last", "log-odds")
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from voxeld.v1 import scene_pb2
 
-from .errors import InvalidArgument
+from ..errors import InvalidArgument
 
 # A label: its number, or its name in the network's config. A material: its number, its name in
 # the scene's palette, or None.

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from voxeld.v1 import mesh_pb2
 
-from .errors import InvalidArgument
-from .scene_fields import SceneFields, number_of
-from .exchange import metres_of, tensor_of
-from .scene_records import message_of
+from ..errors import InvalidArgument
+from ..exchange import metres_of, tensor_of
+from .fields import SceneFields, number_of
+from .records import message_of
 
 RULES = ("conservative", "thin")
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from voxeld.v1 import scene_pb2
 
-from .reply import bad
+from ..reply import bad
 
 
 class PlyParts:

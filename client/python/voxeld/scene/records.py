@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from voxeld.v1 import scene_pb2
 
-from . import wire
-from .errors import InvalidArgument
-from .exchange import Reply, need, numbers_of, places_of, tensor_of, vec3_of
-from .reply import bad
-from .shown import shown
+from .. import wire
+from ..errors import InvalidArgument
+from ..exchange import Reply, need, numbers_of, places_of, tensor_of, vec3_of
+from ..reply import bad
+from ..shown import shown
 
 ACTIONS = ("fill", "erase", "set_free", "paint", "replace", "erode", "dilate", "copy", "keep")
 PINS = {"": 0, "pinned": 1, "unpinned": 2}

@@ -7,15 +7,15 @@ from typing import Any, TypeVar
 
 from voxeld.v1 import scene_version_pb2
 
-from .calls import Calls
-from .errors import Aborted
-from .exchange import At, at_of, box_of, change, message_of, send
-from .generated import scene_methods
-from .generated.scene_records import Diff, SceneInfo, diff_of, scene_info_of
-from .reply import bad
-from .scene_meshes import SceneMeshes
-from .scene_parts import joined
-from .scene_records import Box, SceneReply
+from ..calls import Calls
+from ..errors import Aborted
+from ..exchange import At, at_of, box_of, change, message_of, send
+from ..generated import scene_methods
+from ..generated.scene_records import Diff, SceneInfo, diff_of, scene_info_of
+from ..reply import bad
+from .meshes import SceneMeshes
+from .parts import joined
+from .records import Box, SceneReply
 
 Self = TypeVar("Self", bound="SceneVersions")
 

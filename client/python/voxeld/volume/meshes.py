@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import InvalidArgument
+from ..errors import InvalidArgument
 
 FLOAT32, UINT16, UINT32 = 5126, 5123, 5125
 

@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from voxeld.v1 import refine_pb2
 
-from . import exchange
-from .calls import Calls
-from .cloud import Pose
-from .errors import InvalidArgument
-from .generated.volume_records import (
+from .. import exchange
+from ..calls import Calls
+from ..cloud import Pose
+from ..errors import InvalidArgument
+from ..generated.volume_records import (
     VOLUME_FSYNCS,
     Camera,
     VolumeInfo,

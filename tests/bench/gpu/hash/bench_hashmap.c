@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "gpu/paper/paper.h"
-#include "tests/bench/gpu/bench_hashmap.h"
+#include "tests/bench/gpu/hash/bench_hashmap.h"
 
 static const char *const section_names[] = {"table", "setup1", "setup2"};
 

@@ -4,7 +4,7 @@
 #ifndef VXD_TESTS_BENCH_GPU_BENCH_HASHMAP_H
 #define VXD_TESTS_BENCH_GPU_BENCH_HASHMAP_H
 
-#include "tests/bench/gpu/bench_hashmap_load.h"
+#include "tests/bench/gpu/hash/bench_hashmap_load.h"
 
 #define HASH_MAX_LIST 32
 

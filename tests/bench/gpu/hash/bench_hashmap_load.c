@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/bench/gpu/bench_hashmap_load.h"
+#include "tests/bench/gpu/hash/bench_hashmap_load.h"
 
 #include <stdlib.h>
 

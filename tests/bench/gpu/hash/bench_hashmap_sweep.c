@@ -4,7 +4,7 @@
  *   2  int keys, one float32, uniqueness 0.1 to 0.99 (the paper includes the copies between host
  *      and device; here the arrays are in device memory)
  * Loads that would take more than half of the device's budget are left out. */
-#include "tests/bench/gpu/bench_hashmap.h"
+#include "tests/bench/gpu/hash/bench_hashmap.h"
 
 #define N_SIZES 13
 

@@ -13,7 +13,7 @@
  *                      every other key), and the streamed bytes: keys twice, 5 bytes out a
  *                      key, 24 + 4 a distinct one (row of key and value written, value and
  *                      number read) */
-#include "tests/bench/gpu/bench_hashmap.h"
+#include "tests/bench/gpu/hash/bench_hashmap.h"
 
 struct row {
     size_t n;

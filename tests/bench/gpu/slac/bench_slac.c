@@ -17,7 +17,7 @@
 
 #include "gpu/slac/slac.h"
 #include "gpu/surface/surface.h"
-#include "tests/bench/gpu/bench_slac_render.h"
+#include "tests/bench/gpu/slac/bench_slac_render.h"
 #include "tests/support/slac/slac_scene.h"
 #include "tests/support/track/track_scene.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/bench/gpu/bench_slac_render.h"
+#include "tests/bench/gpu/slac/bench_slac_render.h"
 
 #include <math.h>
 #include <stdlib.h>

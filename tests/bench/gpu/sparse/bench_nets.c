@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/bench/gpu/bench_nets.h"
+#include "tests/bench/gpu/sparse/bench_nets.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -18,8 +18,8 @@
 
 #include "tests/bench/support/bench_cloud.h"
 #include "tests/bench/support/bench_device.h"
-#include "tests/bench/gpu/bench_nets.h"
-#include "tests/bench/gpu/bench_soak.h"
+#include "tests/bench/gpu/sparse/bench_nets.h"
+#include "tests/bench/gpu/sparse/bench_soak.h"
 
 struct options {
     enum vxd_backend backend;

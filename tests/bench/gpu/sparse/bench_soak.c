@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/bench/gpu/bench_soak.h"
+#include "tests/bench/gpu/sparse/bench_soak.h"
 
 #include <stdio.h>
 #include <unistd.h>

@@ -4,7 +4,7 @@
 #define VXD_TESTS_BENCH_GPU_BENCH_SOAK_H
 
 #include "tests/bench/support/bench_device.h"
-#include "tests/bench/gpu/bench_nets.h"
+#include "tests/bench/gpu/sparse/bench_nets.h"
 
 /* coords and features, device memory: unique and in order, n_rows of them. */
 struct bench_soak {

@@ -21,7 +21,7 @@ import open3d as o3d
 import open3d.core as o3c
 from check_volume import Frames
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "integration" / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "integration" / "support"))
 from room_scene import errors
 
 DEPTH_MAX = 4.0

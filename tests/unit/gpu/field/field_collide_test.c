@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Contacts: against FCL's answers for pairs of a shape and a cube (made by
- * tests/bench/gpu/compare_fcl.cpp), against the same for each cube of a scene, and against loops
- * over all cubes. */
+ * tests/bench/gpu/field/compare_fcl.cpp), against the same for each cube of a scene, and
+ * against loops over all cubes. */
 #include "tests/support/test.h"
 
 #include <math.h>
