@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Transfers to slab stores (transfer_put_cuda.h). */
+/* Collections into slab stores (collect_cuda.h). */
 #define VXD_SVDAG_ANY_FORM
 
 #include "gpu/svdag/collect/collect_cuda.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Collections into an arena (collect_put_cuda.h), and the new references of roots. */
+/* Collections into an arena (collect_cuda.h), and the new references of roots. */
 #define VXD_SVDAG_ANY_FORM
 
-#include "gpu/svdag/collect/collect_put_cuda.h"
+#include "gpu/svdag/collect/collect_cuda.h"
 
 static __global__ void __launch_bounds__(VXD_SVDAG_COLLECT_THREADS)
     read_kernel(const __grid_constant__ struct vxd_svdag_collect_view collection,

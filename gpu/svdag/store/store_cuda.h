@@ -4,7 +4,6 @@
 #define VXD_GPU_SVDAG_STORE_STORE_CUDA_H
 
 #include "gpu/svdag/store/block_ops_cuda.h"
-#include "gpu/svdag/store/find_or_insert_8lanes_cuda.h"
 #include "gpu/svdag/store/find_or_insert_cuda.h"
 
 #endif
