@@ -102,8 +102,8 @@ static enum vxd_status take_header(struct vxd_request *request,
     request->resends = header->resends;
     if (header->timeout_ms > max_timeout_ms) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "header.timeout_ms",
-                        "is %u, at most %u is allowed", header->timeout_ms,
-                        max_timeout_ms);
+                        "is %u, at most %u is allowed (limits.max_timeout_ms)",
+                        header->timeout_ms, max_timeout_ms);
     }
     request->has_own_timeout = header->timeout_ms > 0;
     if (header->timeout_ms > 0) {

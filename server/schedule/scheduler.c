@@ -4,6 +4,7 @@
  * mutex held. */
 #include "server/schedule/schedule.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -549,6 +550,34 @@ static int64_t first_limit_ns(const struct vxd_request *request)
                                                       : request->deadline_ns;
 }
 
+/* Says how a later end of the waiting is asked for, or, where the request waited as long as any may,
+ * which key allows more. */
+static void fail_late(const struct vxd_request *request, struct vxd_err *err)
+{
+    int64_t waited_ms = (request->deadline_ns - request->received_ns) / 1000000;
+    uint32_t most_ms = atomic_load(&request->server->limits.max_timeout_ms);
+    bool goes_on = vxd_request_goes_on(request);
+    bool has_begun = atomic_load(&request->started_ns) != 0;
+    const char *field = goes_on ? NULL : "header.timeout_ms";
+    const char *state = goes_on
+                            ? "it goes on, and its outcome can be asked for by the same "
+                              "sequence"
+                        : has_begun ? "it was running"
+                                    : "it had not begun";
+
+    if (waited_ms < most_ms) {
+        (void)vxd_fail(err, VXD_DEADLINE_EXCEEDED, field,
+                       "not done within %" PRId64 " ms (%s); header.timeout_ms, which is "
+                       "X-Voxeld-Timeout-Ms over HTTP, may be up to %" PRIu32,
+                       waited_ms, state, most_ms);
+    } else {
+        (void)vxd_fail(err, VXD_DEADLINE_EXCEEDED, field,
+                       "not done within %" PRId64 " ms (%s), which is as long as "
+                       "limits.max_timeout_ms of the daemon's config allows",
+                       waited_ms, state);
+    }
+}
+
 /* On the timer's thread: the deadline or max_age is over. */
 static void expire(void *context, struct vxd_request *request)
 {
@@ -559,17 +588,7 @@ static void expire(void *context, struct vxd_request *request)
     struct vxd_err err = {0};
 
     if (late) {
-        bool goes_on = vxd_request_goes_on(request);
-
-        (void)vxd_fail(&err, VXD_DEADLINE_EXCEEDED, goes_on ? NULL : "header.timeout_ms",
-                       "not done within %.0f ms (%s); header.timeout_ms, which is "
-                       "X-Voxeld-Timeout-Ms over HTTP, may be up to %u",
-                       (double)(request->deadline_ns - request->received_ns) / 1e6,
-                       goes_on ? "it goes on, and its outcome can be asked for by the "
-                                 "same sequence"
-                       : atomic_load(&request->started_ns) != 0 ? "it was running"
-                                                                : "it had not begun",
-                       atomic_load(&request->server->limits.max_timeout_ms));
+        fail_late(request, &err);
         (void)vxd_request_answer(request, &err, NULL);
     } else if (waiting) {
         (void)vxd_scheduler_check_age(request, &err);

@@ -119,14 +119,11 @@ static void fill_header(const struct vxd_call *call, const struct voxeld_call *o
 {
     const struct voxeld_client *client = call->client;
 
-    uint32_t answer_ms = call->timeout_ms / 20;
-
     voxeld__v1__request_header__init(header);
     header->request_id = text(call->request_id);
     /* The question for the server's limit is not to exceed it: the server's default is fine. */
     if (!call->asks_limit) {
-        header->timeout_ms =
-            call->timeout_ms - (answer_ms < MOST_ANSWER_MS ? answer_ms : MOST_ANSWER_MS);
+        header->timeout_ms = call->server_ms;
     }
     header->token = client->token;
     header->client_id =
@@ -275,6 +272,20 @@ static enum vxd_status pack(struct vxd_call *call, const struct voxeld_call *opt
     return status;
 }
 
+/* The server's answer that the time is over comes before the caller's own end: of a time that the
+ * caller named, a part is left for it, and after the longest that the server allows the caller waits
+ * so much longer. */
+static void set_timeout(struct vxd_call *call, const struct voxeld_call *options,
+                        uint32_t default_timeout_ms)
+{
+    bool is_named = options->timeout_ms > 0 || call->client->timeout_ms > 0;
+    uint32_t ms = options->timeout_ms > 0 ? options->timeout_ms : default_timeout_ms;
+    uint32_t answer_ms = ms / 20 < MOST_ANSWER_MS ? ms / 20 : MOST_ANSWER_MS;
+
+    call->timeout_ms = is_named ? ms : ms + answer_ms;
+    call->server_ms = is_named ? ms - answer_ms : ms;
+}
+
 static enum vxd_status call_create(struct voxeld_client *client,
                                    const struct voxeld_call *options,
                                    uint32_t default_timeout_ms, bool asynchronous,
@@ -299,7 +310,7 @@ static enum vxd_status call_create(struct voxeld_client *client,
     call->sequence = options->sequence;
     call->asks_limit = options->timeout_ms == 0 && client->timeout_ms == 0 &&
                        call->method == VOXELD__V1__REQUEST__METHOD_SERVER_INFO;
-    call->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : default_timeout_ms;
+    set_timeout(call, options, default_timeout_ms);
     if (call->timeout_ms > INT32_MAX) {
         status = vxd_fail(err, VXD_INVALID_ARGUMENT, "call.timeout_ms", "%u; at most %d",
                           (unsigned)call->timeout_ms, INT32_MAX);

@@ -96,9 +96,10 @@ struct vxd_call {
         asks_limit; /* it asks for what the server allows, within the server's default time */
     bool
         step_ended; /* guarded by the client's mutex: the aio's callback has come (watched calls) */
-    nng_time deadline; /* nng_clock() */
-    uint32_t timeout_ms;
-    int result; /* nng's error */
+    nng_time deadline;   /* nng_clock() */
+    uint32_t timeout_ms; /* how long the caller waits */
+    uint32_t server_ms;  /* the deadline that the server is given */
+    int result;          /* nng's error */
     Voxeld__V1__Request__MethodCase method;
     char request_id[VXD_REQUEST_ID_BYTES];
     uint64_t sequence;            /* 0: it changes nothing */

@@ -126,7 +126,10 @@ int ctl_error_of(const char *who, const char *message, const char *help)
 static const char *advice_of(const struct voxeld_error *error)
 {
     if (error->code == VOXELD_DEADLINE_EXCEEDED) {
-        return "--timeout SECONDS waits longer";
+        /* The daemon names the key where it allows no longer wait. */
+        bool may_be_longer = strstr(error->message, "limits.max_timeout_ms") == NULL;
+
+        return may_be_longer ? "--timeout SECONDS waits longer" : "";
     }
     if (error->code == VOXELD_UNAUTHENTICATED) {
         return "--token-file FILE or $VOXELD_TOKEN has the token";

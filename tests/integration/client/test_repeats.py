@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pynng
 import pytest
 import voxeld
-from harness import BIN, SLOW, Daemon, common_pb2, http_call, rpc_pb2
+from harness import BIN, SLOW, Daemon, common_pb2, http_call, rpc_pb2, running
 
 FIELD = "header.timeout_ms"
 
@@ -91,10 +92,43 @@ def test_python_does_not_repeat_what_the_server_gave_up(
     assert n_least <= peer.seen["map_drop"] <= n_most
 
 
+def far_points(n: int) -> npt.NDArray[np.float32]:
+    directions = np.random.default_rng(1).normal(size=(n, 3))
+    return (directions / np.linalg.norm(directions, axis=1)[:, None] * 40).astype(np.float32)
+
+
+def test_longest_wait_names_the_key_that_allows_more(directory: Path) -> None:
+    """No option of voxelctl helps where a request waited as long as the daemon allows."""
+    np.save(directory / "far.npy", far_points(200_000))
+    config = {"limits": {"timeout_ms": 1000, "max_timeout_ms": 2000}}
+    with running(directory / "d", config) as daemon:
+
+        def integrate(*words: str) -> str:
+            done = subprocess.run(
+                [BIN / "voxelctl", "scene", "integrate", directory / "far.npy", "--scene", "yard",
+                 *words],
+                env={**os.environ, "VOXELD_URL": daemon.ipc}, capture_output=True, text=True,
+                timeout=300 * SLOW, check=False,
+            )  # fmt: skip
+            assert done.returncode == 1, done
+            return done.stderr
+
+        with voxeld.connect(daemon.ipc, timeout=2) as client:
+            client.scene_create("yard", 0.02, depth=13, track_free=True)
+        short = integrate("--timeout", "1")
+        assert "may be up to 2000" in short and "--timeout SECONDS waits longer" in short
+        # The daemon's answer comes first unless the machine is so busy that it is late by itself.
+        answers = (integrate() for _ in range(20))
+        longest = next(text for text in answers if "no reply within" not in text)
+        assert "not done within 2000 ms" in longest and "--timeout" not in longest
+        assert "limits.max_timeout_ms of the daemon's config" in longest
+        above = integrate("--timeout", "3")
+        assert "is 2900, at most 2000 is allowed (limits.max_timeout_ms)" in above
+
+
 def test_daemon_gives_up_a_scan_that_is_late(daemon: Daemon, client: voxeld.Client) -> None:
     """The field says so. The sender waits longer than its deadline, so that it gets the answer."""
-    directions = np.random.default_rng(1).normal(size=(8_000, 3))
-    points = (directions / np.linalg.norm(directions, axis=1)[:, None] * 40).astype(np.float32)
+    points = far_points(8_000)
     yard = client.scene_create("given-up", 0.02, depth=13, track_free=True)
     file = io.BytesIO()
     np.save(file, points)
