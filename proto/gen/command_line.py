@@ -418,7 +418,19 @@ class CommandLine:
             lines.append(f".required = {self.bits(command['required'])},")
         if high:
             lines.append(f".n_min = {low}, .n_max = {'SIZE_MAX' if high < 0 else high},")
+        if self.takes_request(command):
+            lines.append(f'.method = "{command["method"]}",')
+            if self.changes(command):
+                lines.append(".changes = true,")
         return "\n".join([*lines, "};\n"])
+
+    def takes_request(self, command: dict[str, Any]) -> bool:
+        """Whether the command is also one call whose request is a file."""
+        return "method" in command and bool(self.face.get("runs"))
+
+    def changes(self, command: dict[str, Any]) -> bool:
+        face = self.c["methods"].get(command["method"], {})
+        return self.schema.method(command["method"]).mutates or face.get("changes", False)
 
     # Parsing ----------------------------------------------------------------------------------
 
@@ -515,6 +527,7 @@ class CommandLine:
         .required = manual->required,
         .n_min = manual->n_min,
         .n_max = manual->n_max,
+        .takes_request = manual->method != NULL,
         .take = take,
         .args = args,
     }};

@@ -250,7 +250,8 @@ static int run_sub(const struct sub *sub, struct ctl_globals *globals, int argc,
     int result = CTL_OK;
 
     if (ctl_{self.noun}_parse(globals, sub->manual, argc, argv, &args, &result)) {{
-        result = run_parsed(sub, globals, &args);
+        result = globals->request != NULL ? ctl_call_with_json(globals, globals->request,
+         sub->manual->method, sub->manual->changes) : run_parsed(sub, globals, &args);
     }}
     {"free(args.steps.steps);" if self.line.has_ordered else ""}
     return result;
@@ -337,7 +338,8 @@ const struct ctl_command ctl_{name} = {{
                 head += f"#include <{name}>\n"
         head += f'\n#include "{HEADER}"\n'
         head += "".join(f'#include "{name}"\n' for name in self.face.get("main_headers", []))
-        head += f'#include "client/voxelctl/generated/{self.noun}_args.h"\n\n'
+        head += f'#include "client/voxelctl/generated/{self.noun}_args.h"\n'
+        head += '#include "client/voxelctl/messages/messages.h"\n\n'
         return formatted(head + body)
 
     def names(self) -> list[str]:

@@ -62,6 +62,7 @@ set(integration_tests
   client/ctl_manners
   client/documents
   client/ctl_mistakes
+  client/ctl_request
   client/examples
   client/manuals
   client/python

@@ -22,6 +22,7 @@ enum {
 struct ctl_globals {
     struct voxeld_options options;
     bool json;
+    const char *request; /* of --request; NULL: none */
     char token[1024];    /* from --token-file */
     char texts[4][1024]; /* from the user's defaults */
 };
@@ -38,6 +39,7 @@ enum {
     CTL_OPT_JSON,
     CTL_OPT_HELP,
     CTL_OPT_VERSION,
+    CTL_OPT_REQUEST, /* of commands that are one call */
     CTL_OPT_FIRST_OWN
 };
 
@@ -230,6 +232,8 @@ struct ctl_manual {
     ctl_bits required;          /* ... must have */
     size_t n_min;               /* words after the options */
     size_t n_max;
+    const char *method; /* NULL: the command takes no --request */
+    bool changes;       /* the method changes something */
 };
 
 struct ctl_own_options {
@@ -241,14 +245,15 @@ struct ctl_own_options {
     ctl_bits required; /* ... must have */
     size_t n_min;      /* words after the options */
     size_t n_max;
+    bool takes_request;
     /* Takes an option that was given; false where its value is invalid, or it may not
      * stand there. */
     bool (*take)(void *args, int id, const char *value);
     void *args;
 };
 
-/* Parses argv; the words begin at argv[optind]. True when the subcommand is to end with *result,
- * after a message. */
+/* Parses argv; the words begin at argv[optind], and there are none with --request. True when the
+ * subcommand is to end with *result, after a message. */
 bool ctl_take_own_options(struct ctl_globals *globals, const struct ctl_command *command,
                           const struct ctl_own_options *own, int argc, char **argv,
                           int *result);

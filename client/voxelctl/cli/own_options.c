@@ -15,8 +15,12 @@ static void fill_options(const struct ctl_own_options *own, struct option *optio
     static const struct option shared[] = {CTL_GLOBAL_OPTIONS};
     size_t n = sizeof shared / sizeof shared[0];
 
-    _Static_assert(sizeof shared / sizeof shared[0] < MAX_SHARED, "and the end");
+    _Static_assert(sizeof shared / sizeof shared[0] + 1 < MAX_SHARED, "and the end");
     memcpy(options, shared, sizeof shared);
+    if (own->takes_request) {
+        options[n++] =
+            (struct option){"request", required_argument, NULL, CTL_OPT_REQUEST};
+    }
     for (size_t i = 0; i < own->n_known; i++) {
         if ((own->taken >> i & 1) != 0) {
             options[n++] =
@@ -70,6 +74,20 @@ static bool go_together(const struct ctl_command *command,
     return true;
 }
 
+/* Checks that --request stands alone, as it is all of the request; *result after a message. */
+static bool is_whole_request(const struct ctl_command *command,
+                             const struct ctl_own_options *own, ctl_bits given,
+                             size_t n_words, int *result)
+{
+    if (given != 0) {
+        *result =
+            ctl_usage(command->name, "--request excludes --%s", name_of(own, given));
+    } else if (n_words > 0) {
+        *result = ctl_usage(command->name, "--request takes the place of all words");
+    }
+    return given == 0 && n_words == 0;
+}
+
 bool ctl_take_own_options(struct ctl_globals *globals, const struct ctl_command *command,
                           const struct ctl_own_options *own, int argc, char **argv,
                           int *result)
@@ -91,11 +109,16 @@ bool ctl_take_own_options(struct ctl_globals *globals, const struct ctl_command 
                                     option->is_flag ? "" : optarg, option->right);
                 return true;
             }
+        } else if (id == CTL_OPT_REQUEST) {
+            globals->request = optarg;
         } else if (ctl_common_option(globals, command, id, optarg, result)) {
             return true;
         }
     }
     n_words = (size_t)(argc - optind);
+    if (globals->request != NULL) {
+        return !is_whole_request(command, own, given, n_words, result);
+    }
     if (n_words < own->n_min || n_words > own->n_max) {
         *result = ctl_wrong_words(command, n_words, own->n_min);
         return true;

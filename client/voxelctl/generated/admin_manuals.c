@@ -17,6 +17,7 @@ const char ctl_admin_info_help[] =
 
 const struct ctl_manual ctl_admin_info_manual = {
     .command = {.name = "info", .help = ctl_admin_info_help},
+    .method = "server_info",
 };
 
 const char ctl_admin_status_help[] =
@@ -38,6 +39,7 @@ const char ctl_admin_status_help[] =
 
 const struct ctl_manual ctl_admin_status_manual = {
     .command = {.name = "status", .help = ctl_admin_status_help},
+    .method = "status",
 };
 
 const char ctl_admin_top_help[] =
@@ -83,6 +85,7 @@ const char ctl_admin_self_test_help[] =
 const struct ctl_manual ctl_admin_self_test_manual = {
     .command = {.name = "self-test", .help = ctl_admin_self_test_help},
     .options = CTL_ADMIN_BIT(CTL_ADMIN_DURATION_MS) | CTL_ADMIN_BIT(CTL_ADMIN_POINTS),
+    .method = "self_test",
 };
 
 const char ctl_admin_log_level_help[] =
@@ -158,4 +161,5 @@ const struct ctl_manual ctl_admin_why_manual = {
     .command = {.name = "why", .help = ctl_admin_why_help},
     .n_min = 1,
     .n_max = 1,
+    .method = "why",
 };

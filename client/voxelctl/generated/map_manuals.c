@@ -45,6 +45,8 @@ const struct ctl_manual ctl_map_create_manual = {
                CTL_MAP_BIT(CTL_MAP_JOURNAL_MAX_BYTES),
     .n_min = 1,
     .n_max = 1,
+    .method = "map_create",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_map_drop_manual = {
@@ -62,6 +64,8 @@ const struct ctl_manual ctl_map_drop_manual = {
     .options = CTL_MAP_BIT(CTL_MAP_MISSING_OK),
     .n_min = 1,
     .n_max = 1,
+    .method = "map_drop",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_map_list_manual = {
@@ -72,6 +76,7 @@ const struct ctl_manual ctl_map_list_manual = {
                         "\n"
                         "example\n"
                         "  voxelctl map list --json\n"},
+    .method = "map_list",
 };
 
 const struct ctl_manual ctl_map_info_manual = {
@@ -84,6 +89,7 @@ const struct ctl_manual ctl_map_info_manual = {
                         "  voxelctl map info drive\n"},
     .n_min = 1,
     .n_max = 1,
+    .method = "map_get",
 };
 
 const struct ctl_manual ctl_map_insert_manual = {
@@ -109,6 +115,8 @@ const struct ctl_manual ctl_map_insert_manual = {
     .options = CTL_MAP_BIT(CTL_MAP_VALUES) | CTL_MAP_BIT(CTL_MAP_OUT),
     .n_min = 2,
     .n_max = 2,
+    .method = "map_insert",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_map_find_manual = {
@@ -135,6 +143,7 @@ const struct ctl_manual ctl_map_find_manual = {
                CTL_MAP_BIT(CTL_MAP_OUT),
     .n_min = 2,
     .n_max = 2,
+    .method = "map_find",
 };
 
 const struct ctl_manual ctl_map_erase_manual = {
@@ -152,6 +161,8 @@ const struct ctl_manual ctl_map_erase_manual = {
     .options = CTL_MAP_BIT(CTL_MAP_ALL),
     .n_min = 1,
     .n_max = 2,
+    .method = "map_erase",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_map_update_manual = {
@@ -179,6 +190,8 @@ const struct ctl_manual ctl_map_update_manual = {
     .required = CTL_MAP_BIT(CTL_MAP_VALUES),
     .n_min = 2,
     .n_max = 2,
+    .method = "map_update",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_map_export_manual = {
@@ -209,6 +222,7 @@ const struct ctl_manual ctl_map_export_manual = {
                CTL_MAP_BIT(CTL_MAP_LIMIT),
     .n_min = 2,
     .n_max = 2,
+    .method = "map_export",
 };
 
 const struct ctl_manual ctl_map_save_manual = {
@@ -226,6 +240,8 @@ const struct ctl_manual ctl_map_save_manual = {
     .options = CTL_MAP_BIT(CTL_MAP_FILE),
     .n_min = 1,
     .n_max = 1,
+    .method = "map_save",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_map_load_manual = {
@@ -248,6 +264,8 @@ const struct ctl_manual ctl_map_load_manual = {
                CTL_MAP_BIT(CTL_MAP_MAX_BYTES) | CTL_MAP_BIT(CTL_MAP_TTL),
     .n_min = 1,
     .n_max = 1,
+    .method = "map_load",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_map_merge_manual = {

@@ -72,6 +72,7 @@ bool ctl_network_parse(struct ctl_globals *globals, const struct ctl_manual *man
         .required = manual->required,
         .n_min = manual->n_min,
         .n_max = manual->n_max,
+        .takes_request = manual->method != NULL,
         .take = take,
         .args = args,
     };

@@ -20,6 +20,8 @@ const struct ctl_manual ctl_network_load_manual = {
     .options = CTL_NETWORK_BIT(CTL_NETWORK_PRECISION),
     .n_min = 1,
     .n_max = 1,
+    .method = "network_load",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_network_unload_manual = {
@@ -35,6 +37,8 @@ const struct ctl_manual ctl_network_unload_manual = {
     .options = CTL_NETWORK_BIT(CTL_NETWORK_MISSING_OK),
     .n_min = 1,
     .n_max = 1,
+    .method = "network_unload",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_network_list_manual = {
@@ -46,6 +50,7 @@ const struct ctl_manual ctl_network_list_manual = {
                  "\n"
                  "example\n"
                  "  voxelctl net list\n"},
+    .method = "network_list",
 };
 
 const struct ctl_manual ctl_network_info_manual = {
@@ -59,6 +64,7 @@ const struct ctl_manual ctl_network_info_manual = {
                         "  voxelctl net info second\n"},
     .n_min = 1,
     .n_max = 1,
+    .method = "network_get",
 };
 
 const struct ctl_manual ctl_network_check_manual = {
@@ -131,6 +137,7 @@ const struct ctl_manual ctl_network_infer_manual = {
                CTL_NETWORK_BIT(CTL_NETWORK_HALF),
     .n_min = 2,
     .n_max = SIZE_MAX,
+    .method = "infer",
 };
 
 const char ctl_network_help[] =

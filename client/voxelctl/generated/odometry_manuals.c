@@ -40,6 +40,8 @@ const struct ctl_manual ctl_odometry_create_manual = {
         CTL_ODOMETRY_BIT(CTL_ODOMETRY_TTL) | CTL_ODOMETRY_BIT(CTL_ODOMETRY_INITIAL),
     .n_min = 1,
     .n_max = 1,
+    .method = "odometry_create",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_odometry_drop_manual = {
@@ -57,6 +59,8 @@ const struct ctl_manual ctl_odometry_drop_manual = {
     .options = CTL_ODOMETRY_BIT(CTL_ODOMETRY_MISSING_OK),
     .n_min = 1,
     .n_max = 1,
+    .method = "odometry_drop",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_odometry_list_manual = {
@@ -67,6 +71,7 @@ const struct ctl_manual ctl_odometry_list_manual = {
                         "\n"
                         "example\n"
                         "  voxelctl odometry list --json\n"},
+    .method = "odometry_list",
 };
 
 const struct ctl_manual ctl_odometry_info_manual = {
@@ -80,6 +85,7 @@ const struct ctl_manual ctl_odometry_info_manual = {
                  "  voxelctl odometry info car\n"},
     .n_min = 1,
     .n_max = 1,
+    .method = "odometry_get",
 };
 
 const struct ctl_manual ctl_odometry_reset_manual = {
@@ -99,6 +105,8 @@ const struct ctl_manual ctl_odometry_reset_manual = {
     .options = CTL_ODOMETRY_BIT(CTL_ODOMETRY_INITIAL),
     .n_min = 1,
     .n_max = 1,
+    .method = "odometry_reset",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_odometry_register_manual = {
@@ -127,6 +135,8 @@ const struct ctl_manual ctl_odometry_register_manual = {
                CTL_ODOMETRY_BIT(CTL_ODOMETRY_FORMAT),
     .n_min = 2,
     .n_max = 2,
+    .method = "odometry_register",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_odometry_run_manual = {

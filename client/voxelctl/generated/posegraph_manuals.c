@@ -31,6 +31,8 @@ const struct ctl_manual ctl_posegraph_create_manual = {
                CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_JOURNAL_MAX_BYTES),
     .n_min = 1,
     .n_max = 1,
+    .method = "posegraph_create",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_posegraph_drop_manual = {
@@ -49,6 +51,8 @@ const struct ctl_manual ctl_posegraph_drop_manual = {
     .options = CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_MISSING_OK),
     .n_min = 1,
     .n_max = 1,
+    .method = "posegraph_drop",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_posegraph_list_manual = {
@@ -60,6 +64,7 @@ const struct ctl_manual ctl_posegraph_list_manual = {
                  "\n"
                  "example\n"
                  "  voxelctl posegraph list --json\n"},
+    .method = "posegraph_list",
 };
 
 const struct ctl_manual ctl_posegraph_info_manual = {
@@ -73,6 +78,7 @@ const struct ctl_manual ctl_posegraph_info_manual = {
                         "  voxelctl posegraph info drive\n"},
     .n_min = 1,
     .n_max = 1,
+    .method = "posegraph_get",
 };
 
 const struct ctl_manual ctl_posegraph_load_manual = {
@@ -119,6 +125,8 @@ const struct ctl_manual ctl_posegraph_optimize_manual = {
                CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_TOLERANCE),
     .n_min = 1,
     .n_max = 1,
+    .method = "posegraph_optimize",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_posegraph_save_manual = {
@@ -138,6 +146,7 @@ const struct ctl_manual ctl_posegraph_save_manual = {
     .options = CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_VERSION),
     .n_min = 2,
     .n_max = 2,
+    .method = "posegraph_read",
 };
 
 const struct ctl_manual ctl_posegraph_keyframe_manual = {
@@ -165,6 +174,8 @@ const struct ctl_manual ctl_posegraph_keyframe_manual = {
     .required = CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_ID),
     .n_min = 2,
     .n_max = 2,
+    .method = "posegraph_add_keyframe",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_posegraph_relocalize_manual = {
@@ -197,6 +208,7 @@ const struct ctl_manual ctl_posegraph_relocalize_manual = {
                CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_FORMAT),
     .n_min = 2,
     .n_max = 2,
+    .method = "posegraph_relocalize",
 };
 
 const char ctl_posegraph_help[] =

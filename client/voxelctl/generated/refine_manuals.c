@@ -70,6 +70,8 @@ const struct ctl_manual ctl_refine_run_manual = {
     .required = CTL_REFINE_BIT(CTL_REFINE_INTRINSICS),
     .n_min = 2,
     .n_max = 2,
+    .method = "volume_refine",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_refine_progress_manual = {
@@ -84,6 +86,7 @@ const struct ctl_manual ctl_refine_progress_manual = {
                         "  voxelctl refine progress statue\n"},
     .n_min = 1,
     .n_max = 1,
+    .method = "volume_refine_status",
 };
 
 const struct ctl_manual ctl_refine_cancel_manual = {
@@ -98,6 +101,8 @@ const struct ctl_manual ctl_refine_cancel_manual = {
                         "  voxelctl refine cancel statue\n"},
     .n_min = 1,
     .n_max = 1,
+    .method = "volume_refine_cancel",
+    .changes = true,
 };
 
 const char ctl_refine_help[] =

@@ -104,6 +104,7 @@ bool ctl_render_parse(struct ctl_globals *globals, const struct ctl_manual *manu
         .required = manual->required,
         .n_min = manual->n_min,
         .n_max = manual->n_max,
+        .takes_request = manual->method != NULL,
         .take = take,
         .args = args,
     };

@@ -69,6 +69,8 @@ const struct ctl_manual ctl_scene_create_manual = {
     .required = CTL_SCENE_BIT(CTL_SCENE_SIZE),
     .n_min = 1,
     .n_max = 1,
+    .method = "scene_create",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_scene_drop_manual = {
@@ -84,6 +86,8 @@ const struct ctl_manual ctl_scene_drop_manual = {
     .options = CTL_SCENE_BIT(CTL_SCENE_MISSING_OK),
     .n_min = 1,
     .n_max = 1,
+    .method = "scene_drop",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_scene_list_manual = {
@@ -94,6 +98,7 @@ const struct ctl_manual ctl_scene_list_manual = {
                         "\n"
                         "example\n"
                         "  voxelctl scene list --json\n"},
+    .method = "scene_list",
 };
 
 const struct ctl_manual ctl_scene_info_manual = {
@@ -110,6 +115,7 @@ const struct ctl_manual ctl_scene_info_manual = {
                     "  voxelctl scene info yard\n"},
     .n_min = 1,
     .n_max = 1,
+    .method = "scene_get",
 };
 
 const struct ctl_manual ctl_scene_edit_manual = {
@@ -190,6 +196,8 @@ const struct ctl_manual ctl_scene_edit_manual = {
         CTL_SCENE_BIT(CTL_SCENE_IN_VOXELS) | CTL_SCENE_BIT(CTL_SCENE_IF_VERSION),
     .n_min = 1,
     .n_max = 1,
+    .method = "scene_edit",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_scene_integrate_manual = {
@@ -287,6 +295,8 @@ const struct ctl_manual ctl_scene_integrate_manual = {
     .required = CTL_SCENE_BIT(CTL_SCENE_SCENE),
     .n_min = 1,
     .n_max = SIZE_MAX,
+    .method = "scene_integrate",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_scene_import_manual = {
@@ -464,6 +474,8 @@ const struct ctl_manual ctl_scene_decay_manual = {
                CTL_SCENE_BIT(CTL_SCENE_IF_VERSION),
     .n_min = 1,
     .n_max = 1,
+    .method = "scene_decay",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_scene_export_manual = {
@@ -499,6 +511,7 @@ const struct ctl_manual ctl_scene_export_manual = {
                CTL_SCENE_BIT(CTL_SCENE_DENSE) | CTL_SCENE_BIT(CTL_SCENE_MATERIALS),
     .n_min = 2,
     .n_max = 2,
+    .method = "scene_export",
 };
 
 const struct ctl_manual ctl_scene_costmap_manual = {
@@ -589,6 +602,7 @@ const struct ctl_manual ctl_scene_log_manual = {
     .options = CTL_SCENE_BIT(CTL_SCENE_LIMIT),
     .n_min = 1,
     .n_max = 1,
+    .method = "scene_log",
 };
 
 const struct ctl_manual ctl_scene_undo_manual = {
@@ -616,6 +630,8 @@ const struct ctl_manual ctl_scene_undo_manual = {
     .options = CTL_SCENE_BIT(CTL_SCENE_OF) | CTL_SCENE_BIT(CTL_SCENE_IF_VERSION),
     .n_min = 1,
     .n_max = 1,
+    .method = "scene_undo",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_scene_redo_manual = {
@@ -637,6 +653,8 @@ const struct ctl_manual ctl_scene_redo_manual = {
     .options = CTL_SCENE_BIT(CTL_SCENE_OF) | CTL_SCENE_BIT(CTL_SCENE_IF_VERSION),
     .n_min = 1,
     .n_max = 1,
+    .method = "scene_redo",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_scene_snapshot_manual = {
@@ -663,6 +681,8 @@ const struct ctl_manual ctl_scene_snapshot_manual = {
                CTL_SCENE_BIT(CTL_SCENE_DROP),
     .n_min = 2,
     .n_max = 2,
+    .method = "scene_snapshot",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_scene_branch_manual = {
@@ -684,6 +704,8 @@ const struct ctl_manual ctl_scene_branch_manual = {
     .options = CTL_SCENE_BIT(CTL_SCENE_AT),
     .n_min = 2,
     .n_max = 2,
+    .method = "scene_branch",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_scene_diff_manual = {
@@ -721,6 +743,7 @@ const struct ctl_manual ctl_scene_diff_manual = {
                CTL_SCENE_BIT(CTL_SCENE_OUT),
     .n_min = 1,
     .n_max = 1,
+    .method = "scene_diff",
 };
 
 const struct ctl_manual ctl_scene_verify_manual = {
@@ -738,6 +761,7 @@ const struct ctl_manual ctl_scene_verify_manual = {
              "  voxelctl scene verify yard\n"},
     .n_min = 1,
     .n_max = 1,
+    .method = "scene_verify",
 };
 
 const struct ctl_manual ctl_scene_collect_manual = {
@@ -756,6 +780,8 @@ const struct ctl_manual ctl_scene_collect_manual = {
                     "  voxelctl scene collect yard\n"},
     .n_min = 1,
     .n_max = 1,
+    .method = "scene_collect",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_scene_repair_manual = {

@@ -57,6 +57,8 @@ const struct ctl_manual ctl_slac_optimize_manual = {
     .required = CTL_SLAC_BIT(CTL_SLAC_POSES),
     .n_min = 1,
     .n_max = 1025,
+    .method = "slac_optimize",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_slac_progress_manual = {
@@ -71,6 +73,7 @@ const struct ctl_manual ctl_slac_progress_manual = {
                         "  voxelctl slac progress bent\n"},
     .n_min = 1,
     .n_max = 1,
+    .method = "slac_progress",
 };
 
 const struct ctl_manual ctl_slac_cancel_manual = {
@@ -85,6 +88,7 @@ const struct ctl_manual ctl_slac_cancel_manual = {
                         "  voxelctl slac cancel bent\n"},
     .n_min = 1,
     .n_max = 1,
+    .method = "slac_cancel",
 };
 
 const struct ctl_manual ctl_slac_apply_manual = {
@@ -110,6 +114,7 @@ const struct ctl_manual ctl_slac_apply_manual = {
     .options = CTL_SLAC_BIT(CTL_SLAC_INVERSE) | CTL_SLAC_BIT(CTL_SLAC_POSE),
     .n_min = 3,
     .n_max = 3,
+    .method = "slac_apply",
 };
 
 const struct ctl_manual ctl_slac_volume_manual = {
@@ -129,6 +134,8 @@ const struct ctl_manual ctl_slac_volume_manual = {
     .options = CTL_SLAC_BIT(CTL_SLAC_TTL),
     .n_min = 3,
     .n_max = 3,
+    .method = "slac_deform_volume",
+    .changes = true,
 };
 
 const char ctl_slac_help[] =

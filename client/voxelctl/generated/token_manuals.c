@@ -21,6 +21,7 @@ const struct ctl_manual ctl_token_issue_manual = {
              "  export VOXELD_TOKEN=$(voxelctl token issue --scopes read --ttl 600)\n"},
     .options = CTL_TOKEN_BIT(CTL_TOKEN_SCOPES) | CTL_TOKEN_BIT(CTL_TOKEN_PREFIXES) |
                CTL_TOKEN_BIT(CTL_TOKEN_TTL),
+    .method = "token_issue",
 };
 
 const char ctl_token_help[] =

@@ -54,6 +54,8 @@ const struct ctl_manual ctl_volume_create_manual = {
     .required = CTL_VOLUME_BIT(CTL_VOLUME_SIZE),
     .n_min = 1,
     .n_max = 1,
+    .method = "volume_create",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_volume_drop_manual = {
@@ -71,6 +73,8 @@ const struct ctl_manual ctl_volume_drop_manual = {
     .options = CTL_VOLUME_BIT(CTL_VOLUME_MISSING_OK),
     .n_min = 1,
     .n_max = 1,
+    .method = "volume_drop",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_volume_list_manual = {
@@ -81,6 +85,7 @@ const struct ctl_manual ctl_volume_list_manual = {
                         "\n"
                         "example\n"
                         "  voxelctl volume list --json\n"},
+    .method = "volume_list",
 };
 
 const struct ctl_manual ctl_volume_info_manual = {
@@ -93,6 +98,7 @@ const struct ctl_manual ctl_volume_info_manual = {
                         "  voxelctl volume info kitchen\n"},
     .n_min = 1,
     .n_max = 1,
+    .method = "volume_get",
 };
 
 const struct ctl_manual ctl_volume_integrate_manual = {
@@ -140,6 +146,8 @@ const struct ctl_manual ctl_volume_integrate_manual = {
     .required = CTL_VOLUME_BIT(CTL_VOLUME_INTRINSICS),
     .n_min = 2,
     .n_max = 2,
+    .method = "volume_integrate",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_volume_scan_manual = {
@@ -207,6 +215,8 @@ const struct ctl_manual ctl_volume_scan_manual = {
         CTL_VOLUME_BIT(CTL_VOLUME_FORMAT),
     .n_min = 2,
     .n_max = 2,
+    .method = "volume_integrate_points",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_volume_extract_manual = {
@@ -232,6 +242,7 @@ const struct ctl_manual ctl_volume_extract_manual = {
                CTL_VOLUME_BIT(CTL_VOLUME_ALBEDO) | CTL_VOLUME_BIT(CTL_VOLUME_BOX),
     .n_min = 2,
     .n_max = 2,
+    .method = "volume_extract",
 };
 
 const struct ctl_manual ctl_volume_render_manual = {
@@ -266,6 +277,7 @@ const struct ctl_manual ctl_volume_render_manual = {
     .required = CTL_VOLUME_BIT(CTL_VOLUME_INTRINSICS),
     .n_min = 2,
     .n_max = 2,
+    .method = "volume_cast_rays",
 };
 
 const struct ctl_manual ctl_volume_view_manual = {
@@ -294,6 +306,7 @@ const struct ctl_manual ctl_volume_view_manual = {
                CTL_VOLUME_BIT(CTL_VOLUME_HEIGHT),
     .n_min = 2,
     .n_max = 2,
+    .method = "volume_render",
 };
 
 const struct ctl_manual ctl_volume_clear_manual = {
@@ -316,6 +329,8 @@ const struct ctl_manual ctl_volume_clear_manual = {
                CTL_VOLUME_BIT(CTL_VOLUME_OUTSIDE),
     .n_min = 1,
     .n_max = 1,
+    .method = "volume_clear",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_volume_decay_manual = {
@@ -344,6 +359,8 @@ const struct ctl_manual ctl_volume_decay_manual = {
     .required = CTL_VOLUME_BIT(CTL_VOLUME_FACTOR),
     .n_min = 1,
     .n_max = 1,
+    .method = "volume_decay",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_volume_stamp_manual = {
@@ -369,6 +386,8 @@ const struct ctl_manual ctl_volume_stamp_manual = {
                CTL_VOLUME_BIT(CTL_VOLUME_THIN) | CTL_VOLUME_BIT(CTL_VOLUME_BOX),
     .n_min = 2,
     .n_max = 2,
+    .method = "volume_stamp",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_volume_import_manual = {
@@ -393,6 +412,8 @@ const struct ctl_manual ctl_volume_import_manual = {
     .required = CTL_VOLUME_BIT(CTL_VOLUME_BOX),
     .n_min = 2,
     .n_max = 2,
+    .method = "volume_import_scene",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_volume_copy_manual = {
@@ -416,6 +437,8 @@ const struct ctl_manual ctl_volume_copy_manual = {
                CTL_VOLUME_BIT(CTL_VOLUME_JOURNAL_MAX_BYTES),
     .n_min = 2,
     .n_max = 2,
+    .method = "volume_copy",
+    .changes = true,
 };
 
 const struct ctl_manual ctl_volume_run_manual = {

@@ -101,6 +101,7 @@ bool ctl_voxelize_parse(struct ctl_globals *globals, const struct ctl_manual *ma
         .required = manual->required,
         .n_min = manual->n_min,
         .n_max = manual->n_max,
+        .takes_request = manual->method != NULL,
         .take = take,
         .args = args,
     };

@@ -62,4 +62,5 @@ const struct ctl_manual ctl_voxelize_voxelize_manual = {
     .required = CTL_VOXELIZE_BIT(CTL_VOXELIZE_SIZE),
     .n_min = 1,
     .n_max = SIZE_MAX,
+    .method = "voxelize",
 };

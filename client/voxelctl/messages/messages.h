@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Files in the schema's JSON, as proto/wire maps it: what reads one, and what the generated functions
- * that make records of its messages call. */
+/* Files in the schema's JSON, as proto/wire maps it: calls whose requests are such files, what reads
+ * one, and what the generated functions that make records of its messages call. */
 #ifndef VXD_CLIENT_VOXELCTL_MESSAGES_MESSAGES_H
 #define VXD_CLIENT_VOXELCTL_MESSAGES_MESSAGES_H
 
 #include "client/voxelctl/cli/cli.h"
 #include "proto/wire/wire.h"
 #include "voxeld/v1/common.pb-c.h"
+
+/* Calls a method whose whole request is the JSON of a file ("-": standard input), and prints its reply
+ * as JSON. Returns the exit status; errors name the field as it is written in the file. */
+int ctl_call_with_json(const struct ctl_globals *globals, const char *path,
+                       const char *method, bool changes);
 
 /* Reads a message of this type from a file of at most VXD_JSON_MAX_BYTES ("-": standard input). A file
  * that is a list is the message's field `list`. The message lives until *arena is destroyed, which the

@@ -5,6 +5,7 @@
 
 #include "client/voxelctl/commands/generated/commands_generated.h"
 #include "client/voxelctl/generated/network_args.h"
+#include "client/voxelctl/messages/messages.h"
 
 static int run_load(struct voxeld_client *client, const struct ctl_globals *globals,
                     const struct ctl_network_args *args)
@@ -136,7 +137,10 @@ static int run_sub(const struct sub *sub, struct ctl_globals *globals, int argc,
     int result = CTL_OK;
 
     if (ctl_network_parse(globals, sub->manual, argc, argv, &args, &result)) {
-        result = run_parsed(sub, globals, &args);
+        result = globals->request != NULL
+                     ? ctl_call_with_json(globals, globals->request, sub->manual->method,
+                                          sub->manual->changes)
+                     : run_parsed(sub, globals, &args);
     }
 
     return result;

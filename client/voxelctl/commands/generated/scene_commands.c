@@ -7,6 +7,7 @@
 #include "client/voxelctl/commands/generated/commands_generated.h"
 #include "client/voxelctl/render/voxelctl_render.h"
 #include "client/voxelctl/generated/scene_args.h"
+#include "client/voxelctl/messages/messages.h"
 
 static int run_create(struct voxeld_client *client, const struct ctl_globals *globals,
                       const struct ctl_scene_args *args)
@@ -249,7 +250,10 @@ static int run_sub(const struct sub *sub, struct ctl_globals *globals, int argc,
     int result = CTL_OK;
 
     if (ctl_scene_parse(globals, sub->manual, argc, argv, &args, &result)) {
-        result = run_parsed(sub, globals, &args);
+        result = globals->request != NULL
+                     ? ctl_call_with_json(globals, globals->request, sub->manual->method,
+                                          sub->manual->changes)
+                     : run_parsed(sub, globals, &args);
     }
     free(args.steps.steps);
     return result;

@@ -5,6 +5,7 @@
 
 #include "client/voxelctl/commands/generated/commands_generated.h"
 #include "client/voxelctl/generated/slac_args.h"
+#include "client/voxelctl/messages/messages.h"
 
 static int run_progress(struct voxeld_client *client, const struct ctl_globals *globals,
                         const struct ctl_slac_args *args)
@@ -88,7 +89,10 @@ static int run_sub(const struct sub *sub, struct ctl_globals *globals, int argc,
     int result = CTL_OK;
 
     if (ctl_slac_parse(globals, sub->manual, argc, argv, &args, &result)) {
-        result = run_parsed(sub, globals, &args);
+        result = globals->request != NULL
+                     ? ctl_call_with_json(globals, globals->request, sub->manual->method,
+                                          sub->manual->changes)
+                     : run_parsed(sub, globals, &args);
     }
 
     return result;

@@ -4,6 +4,7 @@
 
 #include "client/voxelctl/commands/generated/commands_generated.h"
 #include "client/voxelctl/generated/watch_args.h"
+#include "client/voxelctl/messages/messages.h"
 
 static const struct sub {
     const struct ctl_manual *manual;
@@ -43,7 +44,10 @@ static int run_sub(const struct sub *sub, struct ctl_globals *globals, int argc,
     int result = CTL_OK;
 
     if (ctl_watch_parse(globals, sub->manual, argc, argv, &args, &result)) {
-        result = run_parsed(sub, globals, &args);
+        result = globals->request != NULL
+                     ? ctl_call_with_json(globals, globals->request, sub->manual->method,
+                                          sub->manual->changes)
+                     : run_parsed(sub, globals, &args);
     }
 
     return result;

@@ -120,6 +120,7 @@ complete -c voxelctl -n '__voxelctl_at "infer"' -l json
 complete -c voxelctl -n '__voxelctl_at "infer"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "infer"' -l out
 complete -c voxelctl -n '__voxelctl_at "infer"' -l output -d 'which output; "*" = all. Default: the small ones, vectors and labels'
+complete -c voxelctl -n '__voxelctl_at "infer"' -l request
 complete -c voxelctl -n '__voxelctl_at "infer"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "infer"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "infer"' -l token-file
@@ -130,6 +131,7 @@ complete -c voxelctl -n '__voxelctl_at "info"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "info"' -l help
 complete -c voxelctl -n '__voxelctl_at "info"' -l json
 complete -c voxelctl -n '__voxelctl_at "info"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "info"' -l request
 complete -c voxelctl -n '__voxelctl_at "info"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "info"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "info"' -l token-file
@@ -170,6 +172,7 @@ complete -c voxelctl -n '__voxelctl_at "map create"' -l key-dtype -x -a 'int16 i
 complete -c voxelctl -n '__voxelctl_at "map create"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "map create"' -l max-bytes -d 'device memory it may take'
 complete -c voxelctl -n '__voxelctl_at "map create"' -l origin -d 'the voxels are counted from here; default 0,0,0'
+complete -c voxelctl -n '__voxelctl_at "map create"' -l request
 complete -c voxelctl -n '__voxelctl_at "map create"' -l size -d 'keys are voxels of this size, metres'
 complete -c voxelctl -n '__voxelctl_at "map create"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "map create"' -l timeout-ms
@@ -184,6 +187,7 @@ complete -c voxelctl -n '__voxelctl_at "map drop"' -l help
 complete -c voxelctl -n '__voxelctl_at "map drop"' -l json
 complete -c voxelctl -n '__voxelctl_at "map drop"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "map drop"' -l missing-ok -d 'no error where there is no such map'
+complete -c voxelctl -n '__voxelctl_at "map drop"' -l request
 complete -c voxelctl -n '__voxelctl_at "map drop"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "map drop"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "map drop"' -l token-file
@@ -195,6 +199,7 @@ complete -c voxelctl -n '__voxelctl_at "map erase"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "map erase"' -l help
 complete -c voxelctl -n '__voxelctl_at "map erase"' -l json
 complete -c voxelctl -n '__voxelctl_at "map erase"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "map erase"' -l request
 complete -c voxelctl -n '__voxelctl_at "map erase"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "map erase"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "map erase"' -l token-file
@@ -208,6 +213,7 @@ complete -c voxelctl -n '__voxelctl_at "map export"' -l help
 complete -c voxelctl -n '__voxelctl_at "map export"' -l json
 complete -c voxelctl -n '__voxelctl_at "map export"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "map export"' -l limit -d 'take at most N; default all'
+complete -c voxelctl -n '__voxelctl_at "map export"' -l request
 complete -c voxelctl -n '__voxelctl_at "map export"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "map export"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "map export"' -l token-file
@@ -221,6 +227,7 @@ complete -c voxelctl -n '__voxelctl_at "map find"' -l json
 complete -c voxelctl -n '__voxelctl_at "map find"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "map find"' -l neighbours -x -a '6 8 27' -d 'entries of each key'\''s neighbours as well: 6 (-x +x -y +y -z +z), 8 (each +0, +1) or 27 (each -1, 0, +1; z fastest)'
 complete -c voxelctl -n '__voxelctl_at "map find"' -l out
+complete -c voxelctl -n '__voxelctl_at "map find"' -l request
 complete -c voxelctl -n '__voxelctl_at "map find"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "map find"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "map find"' -l token-file
@@ -231,6 +238,7 @@ complete -c voxelctl -n '__voxelctl_at "map info"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "map info"' -l help
 complete -c voxelctl -n '__voxelctl_at "map info"' -l json
 complete -c voxelctl -n '__voxelctl_at "map info"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "map info"' -l request
 complete -c voxelctl -n '__voxelctl_at "map info"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "map info"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "map info"' -l token-file
@@ -242,6 +250,7 @@ complete -c voxelctl -n '__voxelctl_at "map insert"' -l help
 complete -c voxelctl -n '__voxelctl_at "map insert"' -l json
 complete -c voxelctl -n '__voxelctl_at "map insert"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "map insert"' -l out
+complete -c voxelctl -n '__voxelctl_at "map insert"' -l request
 complete -c voxelctl -n '__voxelctl_at "map insert"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "map insert"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "map insert"' -l token-file
@@ -253,6 +262,7 @@ complete -c voxelctl -n '__voxelctl_at "map list"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "map list"' -l help
 complete -c voxelctl -n '__voxelctl_at "map list"' -l json
 complete -c voxelctl -n '__voxelctl_at "map list"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "map list"' -l request
 complete -c voxelctl -n '__voxelctl_at "map list"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "map list"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "map list"' -l token-file
@@ -266,6 +276,7 @@ complete -c voxelctl -n '__voxelctl_at "map load"' -l json
 complete -c voxelctl -n '__voxelctl_at "map load"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "map load"' -l max-bytes -d 'device memory it may take'
 complete -c voxelctl -n '__voxelctl_at "map load"' -l replace -d 'drop a map of that name'
+complete -c voxelctl -n '__voxelctl_at "map load"' -l request
 complete -c voxelctl -n '__voxelctl_at "map load"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "map load"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "map load"' -l token-file
@@ -299,6 +310,7 @@ complete -c voxelctl -n '__voxelctl_at "map save"' -l file -d 'its name there; d
 complete -c voxelctl -n '__voxelctl_at "map save"' -l help
 complete -c voxelctl -n '__voxelctl_at "map save"' -l json
 complete -c voxelctl -n '__voxelctl_at "map save"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "map save"' -l request
 complete -c voxelctl -n '__voxelctl_at "map save"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "map save"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "map save"' -l token-file
@@ -311,6 +323,7 @@ complete -c voxelctl -n '__voxelctl_at "map update"' -l help
 complete -c voxelctl -n '__voxelctl_at "map update"' -l insert-missing -d 'insert keys that are not there, with zeros, first'
 complete -c voxelctl -n '__voxelctl_at "map update"' -l json
 complete -c voxelctl -n '__voxelctl_at "map update"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "map update"' -l request
 complete -c voxelctl -n '__voxelctl_at "map update"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "map update"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "map update"' -l token-file
@@ -338,6 +351,7 @@ complete -c voxelctl -n '__voxelctl_at "net info"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "net info"' -l help
 complete -c voxelctl -n '__voxelctl_at "net info"' -l json
 complete -c voxelctl -n '__voxelctl_at "net info"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "net info"' -l request
 complete -c voxelctl -n '__voxelctl_at "net info"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "net info"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "net info"' -l token-file
@@ -360,6 +374,7 @@ complete -c voxelctl -n '__voxelctl_at "net list"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "net list"' -l help
 complete -c voxelctl -n '__voxelctl_at "net list"' -l json
 complete -c voxelctl -n '__voxelctl_at "net list"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "net list"' -l request
 complete -c voxelctl -n '__voxelctl_at "net list"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "net list"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "net list"' -l token-file
@@ -371,6 +386,7 @@ complete -c voxelctl -n '__voxelctl_at "net load"' -l help
 complete -c voxelctl -n '__voxelctl_at "net load"' -l json
 complete -c voxelctl -n '__voxelctl_at "net load"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "net load"' -l precision -x -a 'fp32 tf32 fp16 bf16 auto' -d 'fp32, tf32, fp16, bf16, or auto: fp16 on a GPU, else fp32; default: what its config says'
+complete -c voxelctl -n '__voxelctl_at "net load"' -l request
 complete -c voxelctl -n '__voxelctl_at "net load"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "net load"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "net load"' -l token-file
@@ -382,6 +398,7 @@ complete -c voxelctl -n '__voxelctl_at "net unload"' -l help
 complete -c voxelctl -n '__voxelctl_at "net unload"' -l json
 complete -c voxelctl -n '__voxelctl_at "net unload"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "net unload"' -l missing-ok -d 'no error where it is not loaded'
+complete -c voxelctl -n '__voxelctl_at "net unload"' -l request
 complete -c voxelctl -n '__voxelctl_at "net unload"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "net unload"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "net unload"' -l token-file
@@ -406,6 +423,7 @@ complete -c voxelctl -n '__voxelctl_at "odometry create"' -l max-translation -d 
 complete -c voxelctl -n '__voxelctl_at "odometry create"' -l method -x -a 'plane point' -d 'plane, the default, or point: what is minimised'
 complete -c voxelctl -n '__voxelctl_at "odometry create"' -l min-fitness -d 'lost below so many inliers a point; default 0.35'
 complete -c voxelctl -n '__voxelctl_at "odometry create"' -l min-range -d 'nearer points are not used'
+complete -c voxelctl -n '__voxelctl_at "odometry create"' -l request
 complete -c voxelctl -n '__voxelctl_at "odometry create"' -l size -d 'edge of the map'\''s voxels; default a hundredth of --max-range'
 complete -c voxelctl -n '__voxelctl_at "odometry create"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "odometry create"' -l timeout-ms
@@ -419,6 +437,7 @@ complete -c voxelctl -n '__voxelctl_at "odometry drop"' -l help
 complete -c voxelctl -n '__voxelctl_at "odometry drop"' -l json
 complete -c voxelctl -n '__voxelctl_at "odometry drop"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "odometry drop"' -l missing-ok -d 'no error where there is no such odometry'
+complete -c voxelctl -n '__voxelctl_at "odometry drop"' -l request
 complete -c voxelctl -n '__voxelctl_at "odometry drop"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "odometry drop"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "odometry drop"' -l token-file
@@ -429,6 +448,7 @@ complete -c voxelctl -n '__voxelctl_at "odometry info"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "odometry info"' -l help
 complete -c voxelctl -n '__voxelctl_at "odometry info"' -l json
 complete -c voxelctl -n '__voxelctl_at "odometry info"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "odometry info"' -l request
 complete -c voxelctl -n '__voxelctl_at "odometry info"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "odometry info"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "odometry info"' -l token-file
@@ -439,6 +459,7 @@ complete -c voxelctl -n '__voxelctl_at "odometry list"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "odometry list"' -l help
 complete -c voxelctl -n '__voxelctl_at "odometry list"' -l json
 complete -c voxelctl -n '__voxelctl_at "odometry list"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "odometry list"' -l request
 complete -c voxelctl -n '__voxelctl_at "odometry list"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "odometry list"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "odometry list"' -l token-file
@@ -452,6 +473,7 @@ complete -c voxelctl -n '__voxelctl_at "odometry register"' -l help
 complete -c voxelctl -n '__voxelctl_at "odometry register"' -l json
 complete -c voxelctl -n '__voxelctl_at "odometry register"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "odometry register"' -l prior -d 'where the sensor is thought to be; default: where it is predicted'
+complete -c voxelctl -n '__voxelctl_at "odometry register"' -l request
 complete -c voxelctl -n '__voxelctl_at "odometry register"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "odometry register"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "odometry register"' -l token-file
@@ -463,6 +485,7 @@ complete -c voxelctl -n '__voxelctl_at "odometry reset"' -l help
 complete -c voxelctl -n '__voxelctl_at "odometry reset"' -l initial -d 'pose of the first scan; default: where the map'\''s zero is'
 complete -c voxelctl -n '__voxelctl_at "odometry reset"' -l json
 complete -c voxelctl -n '__voxelctl_at "odometry reset"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "odometry reset"' -l request
 complete -c voxelctl -n '__voxelctl_at "odometry reset"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "odometry reset"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "odometry reset"' -l token-file
@@ -511,6 +534,7 @@ complete -c voxelctl -n '__voxelctl_at "posegraph create"' -l journal-max-bytes 
 complete -c voxelctl -n '__voxelctl_at "posegraph create"' -l json
 complete -c voxelctl -n '__voxelctl_at "posegraph create"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "posegraph create"' -l max-bytes -d 'host memory it may take'
+complete -c voxelctl -n '__voxelctl_at "posegraph create"' -l request
 complete -c voxelctl -n '__voxelctl_at "posegraph create"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "posegraph create"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "posegraph create"' -l token-file
@@ -522,6 +546,7 @@ complete -c voxelctl -n '__voxelctl_at "posegraph drop"' -l help
 complete -c voxelctl -n '__voxelctl_at "posegraph drop"' -l json
 complete -c voxelctl -n '__voxelctl_at "posegraph drop"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "posegraph drop"' -l missing-ok -d 'no error where there is no such pose graph'
+complete -c voxelctl -n '__voxelctl_at "posegraph drop"' -l request
 complete -c voxelctl -n '__voxelctl_at "posegraph drop"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "posegraph drop"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "posegraph drop"' -l token-file
@@ -532,6 +557,7 @@ complete -c voxelctl -n '__voxelctl_at "posegraph info"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "posegraph info"' -l help
 complete -c voxelctl -n '__voxelctl_at "posegraph info"' -l json
 complete -c voxelctl -n '__voxelctl_at "posegraph info"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "posegraph info"' -l request
 complete -c voxelctl -n '__voxelctl_at "posegraph info"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "posegraph info"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "posegraph info"' -l token-file
@@ -546,6 +572,7 @@ complete -c voxelctl -n '__voxelctl_at "posegraph keyframe"' -l json
 complete -c voxelctl -n '__voxelctl_at "posegraph keyframe"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "posegraph keyframe"' -l network -d 'the network whose output is the descriptor'
 complete -c voxelctl -n '__voxelctl_at "posegraph keyframe"' -l pose -d '4 x 4 matrix from the node to the map; default: where the map'\''s zero is'
+complete -c voxelctl -n '__voxelctl_at "posegraph keyframe"' -l request
 complete -c voxelctl -n '__voxelctl_at "posegraph keyframe"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "posegraph keyframe"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "posegraph keyframe"' -l token-file
@@ -556,6 +583,7 @@ complete -c voxelctl -n '__voxelctl_at "posegraph list"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "posegraph list"' -l help
 complete -c voxelctl -n '__voxelctl_at "posegraph list"' -l json
 complete -c voxelctl -n '__voxelctl_at "posegraph list"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "posegraph list"' -l request
 complete -c voxelctl -n '__voxelctl_at "posegraph list"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "posegraph list"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "posegraph list"' -l token-file
@@ -579,6 +607,7 @@ complete -c voxelctl -n '__voxelctl_at "posegraph optimize"' -l help
 complete -c voxelctl -n '__voxelctl_at "posegraph optimize"' -l json
 complete -c voxelctl -n '__voxelctl_at "posegraph optimize"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "posegraph optimize"' -l max-iterations -d 'steps at most; default 100'
+complete -c voxelctl -n '__voxelctl_at "posegraph optimize"' -l request
 complete -c voxelctl -n '__voxelctl_at "posegraph optimize"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "posegraph optimize"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "posegraph optimize"' -l token-file
@@ -595,6 +624,7 @@ complete -c voxelctl -n '__voxelctl_at "posegraph relocalize"' -l json
 complete -c voxelctl -n '__voxelctl_at "posegraph relocalize"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "posegraph relocalize"' -l min-fitness -d 'refuse matches below it; default 0.6'
 complete -c voxelctl -n '__voxelctl_at "posegraph relocalize"' -l network -d 'the network whose output is the descriptor'
+complete -c voxelctl -n '__voxelctl_at "posegraph relocalize"' -l request
 complete -c voxelctl -n '__voxelctl_at "posegraph relocalize"' -l skip-recent -d 'keyframes added so shortly before or after are no candidates; default 0'
 complete -c voxelctl -n '__voxelctl_at "posegraph relocalize"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "posegraph relocalize"' -l timeout-ms
@@ -606,6 +636,7 @@ complete -c voxelctl -n '__voxelctl_at "posegraph save"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "posegraph save"' -l help
 complete -c voxelctl -n '__voxelctl_at "posegraph save"' -l json
 complete -c voxelctl -n '__voxelctl_at "posegraph save"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "posegraph save"' -l request
 complete -c voxelctl -n '__voxelctl_at "posegraph save"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "posegraph save"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "posegraph save"' -l token-file
@@ -619,6 +650,7 @@ complete -c voxelctl -n '__voxelctl_at "refine cancel"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "refine cancel"' -l help
 complete -c voxelctl -n '__voxelctl_at "refine cancel"' -l json
 complete -c voxelctl -n '__voxelctl_at "refine cancel"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "refine cancel"' -l request
 complete -c voxelctl -n '__voxelctl_at "refine cancel"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "refine cancel"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "refine cancel"' -l token-file
@@ -629,6 +661,7 @@ complete -c voxelctl -n '__voxelctl_at "refine progress"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "refine progress"' -l help
 complete -c voxelctl -n '__voxelctl_at "refine progress"' -l json
 complete -c voxelctl -n '__voxelctl_at "refine progress"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "refine progress"' -l request
 complete -c voxelctl -n '__voxelctl_at "refine progress"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "refine progress"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "refine progress"' -l token-file
@@ -657,6 +690,7 @@ complete -c voxelctl -n '__voxelctl_at "refine run"' -l max-unknowns -d 'refuse 
 complete -c voxelctl -n '__voxelctl_at "refine run"' -l min-weight -d 'leave voxels of a lower weight alone'
 complete -c voxelctl -n '__voxelctl_at "refine run"' -l poses -d 'as of volume run; default the folder'\''s own'
 complete -c voxelctl -n '__voxelctl_at "refine run"' -l refine-intrinsics -d 'refine focal lengths and principal points'
+complete -c voxelctl -n '__voxelctl_at "refine run"' -l request
 complete -c voxelctl -n '__voxelctl_at "refine run"' -l rounds -d 'find visibility and light so often; default 2'
 complete -c voxelctl -n '__voxelctl_at "refine run"' -l smooth -d 'weight of smoothness; default 0.0002'
 complete -c voxelctl -n '__voxelctl_at "refine run"' -l subvolume -d 'edge of the cubes of light; default: one light for all'
@@ -709,6 +743,7 @@ complete -c voxelctl -n '__voxelctl_at "scene branch"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene branch"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene branch"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene branch"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "scene branch"' -l request
 complete -c voxelctl -n '__voxelctl_at "scene branch"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene branch"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene branch"' -l token-file
@@ -719,6 +754,7 @@ complete -c voxelctl -n '__voxelctl_at "scene collect"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene collect"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene collect"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene collect"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "scene collect"' -l request
 complete -c voxelctl -n '__voxelctl_at "scene collect"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene collect"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene collect"' -l token-file
@@ -771,6 +807,7 @@ complete -c voxelctl -n '__voxelctl_at "scene create"' -l material-bits -d '0 (d
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l max-bytes -d 'device memory it may take'
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l origin -d 'low corner, metres; default: the centre lies at 0,0,0'
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l palette -d 'the next material, from 0: its name (may be empty) and colour; up to 256 times. semantickitti: its 19 classes'
+complete -c voxelctl -n '__voxelctl_at "scene create"' -l request
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l size -d 'edge of a voxel'
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene create"' -l timeout-ms
@@ -790,6 +827,7 @@ complete -c voxelctl -n '__voxelctl_at "scene decay"' -l in-voxels -d 'both are 
 complete -c voxelctl -n '__voxelctl_at "scene decay"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene decay"' -l keep-ball -d 'not in this ball, around the robot say'
 complete -c voxelctl -n '__voxelctl_at "scene decay"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "scene decay"' -l request
 complete -c voxelctl -n '__voxelctl_at "scene decay"' -l step -d 'log-odds that are subtracted'
 complete -c voxelctl -n '__voxelctl_at "scene decay"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene decay"' -l timeout-ms
@@ -807,6 +845,7 @@ complete -c voxelctl -n '__voxelctl_at "scene diff"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene diff"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "scene diff"' -l level -d 'cells of 2^N voxels a side'
 complete -c voxelctl -n '__voxelctl_at "scene diff"' -l out -d '.npz: cells (voxel indices), changes (sums of 1 added, 2 removed, 4 of another material, 8 freed, 16 free no more); .npy: the cells alone'
+complete -c voxelctl -n '__voxelctl_at "scene diff"' -l request
 complete -c voxelctl -n '__voxelctl_at "scene diff"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene diff"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene diff"' -l to -d 'default: the newest'
@@ -832,6 +871,7 @@ complete -c voxelctl -n '__voxelctl_at "scene drop"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene drop"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene drop"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "scene drop"' -l missing-ok -d 'no error where there is no such scene'
+complete -c voxelctl -n '__voxelctl_at "scene drop"' -l request
 complete -c voxelctl -n '__voxelctl_at "scene drop"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene drop"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene drop"' -l token-file
@@ -865,6 +905,7 @@ complete -c voxelctl -n '__voxelctl_at "scene edit"' -l pin -d '... and in scene
 complete -c voxelctl -n '__voxelctl_at "scene edit"' -l point-materials -d '... a material of its own for each, for --fill and --paint'
 complete -c voxelctl -n '__voxelctl_at "scene edit"' -l points -d '.npy (integers: voxels; else metres), or text'
 complete -c voxelctl -n '__voxelctl_at "scene edit"' -l replace -d 'those of material FROM take TO'
+complete -c voxelctl -n '__voxelctl_at "scene edit"' -l request
 complete -c voxelctl -n '__voxelctl_at "scene edit"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene edit"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene edit"' -l token-file
@@ -885,6 +926,7 @@ complete -c voxelctl -n '__voxelctl_at "scene export"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "scene export"' -l level -d 'cells of 2^N voxels a side'
 complete -c voxelctl -n '__voxelctl_at "scene export"' -l materials -d '... of materials'
 complete -c voxelctl -n '__voxelctl_at "scene export"' -l pinned -d 'the pinned voxels instead'
+complete -c voxelctl -n '__voxelctl_at "scene export"' -l request
 complete -c voxelctl -n '__voxelctl_at "scene export"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene export"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene export"' -l token-file
@@ -927,6 +969,7 @@ complete -c voxelctl -n '__voxelctl_at "scene info"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene info"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene info"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene info"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "scene info"' -l request
 complete -c voxelctl -n '__voxelctl_at "scene info"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene info"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene info"' -l token-file
@@ -968,6 +1011,7 @@ complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l output -d 'of the n
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l palette
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l poses -d 'the sensor'\''s pose in the map, a line a file: KITTI'\''s 12 numbers, TUM'\''s 8, or the 16 of a 4 x 4 matrix; default: the files are in the map'\''s frame'
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l range -d 'of ramp and height'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l request
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l retry -d 'repeat a request that got no answer for so long; default 10'
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l rule -x -a 'constant label colour ramp height' -d 'constant (default): all take --material; label: the field'\''s number; colour: the palette'\''s nearest; ramp: the palette as the field goes over --range; height: as z does'
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l scene -d 'the scene'
@@ -983,6 +1027,7 @@ complete -c voxelctl -n '__voxelctl_at "scene list"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene list"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene list"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene list"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "scene list"' -l request
 complete -c voxelctl -n '__voxelctl_at "scene list"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene list"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene list"' -l token-file
@@ -994,6 +1039,7 @@ complete -c voxelctl -n '__voxelctl_at "scene log"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene log"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene log"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "scene log"' -l limit -d 'the newest N, 1 to 10000; default 100'
+complete -c voxelctl -n '__voxelctl_at "scene log"' -l request
 complete -c voxelctl -n '__voxelctl_at "scene log"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene log"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene log"' -l token-file
@@ -1021,6 +1067,7 @@ complete -c voxelctl -n '__voxelctl_at "scene redo"' -l if-version -d 'only wher
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l of -d 'the version that the undo made; default: the newest undo that you made by voxelctl on this machine and that is not undone'
+complete -c voxelctl -n '__voxelctl_at "scene redo"' -l request
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene redo"' -l token-file
@@ -1095,6 +1142,7 @@ complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l replace -d 'move a name that is there already'
+complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l request
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l token-file
@@ -1107,6 +1155,7 @@ complete -c voxelctl -n '__voxelctl_at "scene undo"' -l if-version -d 'only wher
 complete -c voxelctl -n '__voxelctl_at "scene undo"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene undo"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "scene undo"' -l of -d 'default: the newest change that you made by voxelctl on this machine and that is not undone'
+complete -c voxelctl -n '__voxelctl_at "scene undo"' -l request
 complete -c voxelctl -n '__voxelctl_at "scene undo"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene undo"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene undo"' -l token-file
@@ -1117,6 +1166,7 @@ complete -c voxelctl -n '__voxelctl_at "scene verify"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene verify"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene verify"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene verify"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "scene verify"' -l request
 complete -c voxelctl -n '__voxelctl_at "scene verify"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "scene verify"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene verify"' -l token-file
@@ -1129,6 +1179,7 @@ complete -c voxelctl -n '__voxelctl_at "self-test"' -l help
 complete -c voxelctl -n '__voxelctl_at "self-test"' -l json
 complete -c voxelctl -n '__voxelctl_at "self-test"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "self-test"' -l points -d 'points a stage, 1 to 1000000; default 20000'
+complete -c voxelctl -n '__voxelctl_at "self-test"' -l request
 complete -c voxelctl -n '__voxelctl_at "self-test"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "self-test"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "self-test"' -l token-file
@@ -1146,6 +1197,7 @@ complete -c voxelctl -n '__voxelctl_at "slac apply"' -l inverse -d 'from where t
 complete -c voxelctl -n '__voxelctl_at "slac apply"' -l json
 complete -c voxelctl -n '__voxelctl_at "slac apply"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "slac apply"' -l pose -d '4 x 4 matrix from the grid'\''s frame to that of the result'
+complete -c voxelctl -n '__voxelctl_at "slac apply"' -l request
 complete -c voxelctl -n '__voxelctl_at "slac apply"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "slac apply"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "slac apply"' -l token-file
@@ -1156,6 +1208,7 @@ complete -c voxelctl -n '__voxelctl_at "slac cancel"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "slac cancel"' -l help
 complete -c voxelctl -n '__voxelctl_at "slac cancel"' -l json
 complete -c voxelctl -n '__voxelctl_at "slac cancel"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "slac cancel"' -l request
 complete -c voxelctl -n '__voxelctl_at "slac cancel"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "slac cancel"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "slac cancel"' -l token-file
@@ -1177,6 +1230,7 @@ complete -c voxelctl -n '__voxelctl_at "slac optimize"' -l out-poses -d 'write t
 complete -c voxelctl -n '__voxelctl_at "slac optimize"' -l point-to-point -d 'distances between points instead of to planes: needs no normals'
 complete -c voxelctl -n '__voxelctl_at "slac optimize"' -l poses -d 'where the fragments are thought to be'
 complete -c voxelctl -n '__voxelctl_at "slac optimize"' -l replace -d 'replace a grid of that name'
+complete -c voxelctl -n '__voxelctl_at "slac optimize"' -l request
 complete -c voxelctl -n '__voxelctl_at "slac optimize"' -l rigid -d 'only the poses move: no grid is made'
 complete -c voxelctl -n '__voxelctl_at "slac optimize"' -l solver-steps -d 'steps of conjugate gradients in each of them; default 60'
 complete -c voxelctl -n '__voxelctl_at "slac optimize"' -l timeout
@@ -1191,6 +1245,7 @@ complete -c voxelctl -n '__voxelctl_at "slac progress"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "slac progress"' -l help
 complete -c voxelctl -n '__voxelctl_at "slac progress"' -l json
 complete -c voxelctl -n '__voxelctl_at "slac progress"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "slac progress"' -l request
 complete -c voxelctl -n '__voxelctl_at "slac progress"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "slac progress"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "slac progress"' -l token-file
@@ -1201,6 +1256,7 @@ complete -c voxelctl -n '__voxelctl_at "slac volume"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "slac volume"' -l help
 complete -c voxelctl -n '__voxelctl_at "slac volume"' -l json
 complete -c voxelctl -n '__voxelctl_at "slac volume"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "slac volume"' -l request
 complete -c voxelctl -n '__voxelctl_at "slac volume"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "slac volume"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "slac volume"' -l token-file
@@ -1212,6 +1268,7 @@ complete -c voxelctl -n '__voxelctl_at "status"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "status"' -l help
 complete -c voxelctl -n '__voxelctl_at "status"' -l json
 complete -c voxelctl -n '__voxelctl_at "status"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "status"' -l request
 complete -c voxelctl -n '__voxelctl_at "status"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "status"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "status"' -l token-file
@@ -1224,6 +1281,7 @@ complete -c voxelctl -n '__voxelctl_at "token issue"' -l help
 complete -c voxelctl -n '__voxelctl_at "token issue"' -l json
 complete -c voxelctl -n '__voxelctl_at "token issue"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "token issue"' -l prefixes -d 'what names begin with, with commas'
+complete -c voxelctl -n '__voxelctl_at "token issue"' -l request
 complete -c voxelctl -n '__voxelctl_at "token issue"' -l scopes -d 'read, write, admin, with commas'
 complete -c voxelctl -n '__voxelctl_at "token issue"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "token issue"' -l timeout-ms
@@ -1266,6 +1324,7 @@ complete -c voxelctl -n '__voxelctl_at "volume clear"' -l help
 complete -c voxelctl -n '__voxelctl_at "volume clear"' -l json
 complete -c voxelctl -n '__voxelctl_at "volume clear"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "volume clear"' -l outside -d 'what is farther than that from a point'
+complete -c voxelctl -n '__voxelctl_at "volume clear"' -l request
 complete -c voxelctl -n '__voxelctl_at "volume clear"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "volume clear"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "volume clear"' -l token-file
@@ -1278,6 +1337,7 @@ complete -c voxelctl -n '__voxelctl_at "volume copy"' -l help
 complete -c voxelctl -n '__voxelctl_at "volume copy"' -l journal-max-bytes -d 'write a snapshot file after so much; default 256 MiB'
 complete -c voxelctl -n '__voxelctl_at "volume copy"' -l json
 complete -c voxelctl -n '__voxelctl_at "volume copy"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "volume copy"' -l request
 complete -c voxelctl -n '__voxelctl_at "volume copy"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "volume copy"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "volume copy"' -l token-file
@@ -1299,6 +1359,7 @@ complete -c voxelctl -n '__voxelctl_at "volume create"' -l labels -d 'keep votes
 complete -c voxelctl -n '__voxelctl_at "volume create"' -l max-bytes -d 'device memory it may take'
 complete -c voxelctl -n '__voxelctl_at "volume create"' -l max-weight -d 'a voxel'\''s weight grows up to here; default 255'
 complete -c voxelctl -n '__voxelctl_at "volume create"' -l origin -d 'the voxels are counted from here; default 0,0,0'
+complete -c voxelctl -n '__voxelctl_at "volume create"' -l request
 complete -c voxelctl -n '__voxelctl_at "volume create"' -l size -d 'edge of a voxel, metres'
 complete -c voxelctl -n '__voxelctl_at "volume create"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "volume create"' -l timeout-ms
@@ -1318,6 +1379,7 @@ complete -c voxelctl -n '__voxelctl_at "volume decay"' -l json
 complete -c voxelctl -n '__voxelctl_at "volume decay"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "volume decay"' -l min-weight -d 'blocks of which all voxels weigh less are removed; default: those without weight'
 complete -c voxelctl -n '__voxelctl_at "volume decay"' -l outside -d 'what is farther than that from a point'
+complete -c voxelctl -n '__voxelctl_at "volume decay"' -l request
 complete -c voxelctl -n '__voxelctl_at "volume decay"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "volume decay"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "volume decay"' -l token-file
@@ -1329,6 +1391,7 @@ complete -c voxelctl -n '__voxelctl_at "volume drop"' -l help
 complete -c voxelctl -n '__voxelctl_at "volume drop"' -l json
 complete -c voxelctl -n '__voxelctl_at "volume drop"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "volume drop"' -l missing-ok -d 'no error where there is no such volume'
+complete -c voxelctl -n '__voxelctl_at "volume drop"' -l request
 complete -c voxelctl -n '__voxelctl_at "volume drop"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "volume drop"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "volume drop"' -l token-file
@@ -1343,6 +1406,7 @@ complete -c voxelctl -n '__voxelctl_at "volume extract"' -l json
 complete -c voxelctl -n '__voxelctl_at "volume extract"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "volume extract"' -l min-weight -d 'voxels of a lower weight are unknown'
 complete -c voxelctl -n '__voxelctl_at "volume extract"' -l points -d 'points instead of a mesh'
+complete -c voxelctl -n '__voxelctl_at "volume extract"' -l request
 complete -c voxelctl -n '__voxelctl_at "volume extract"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "volume extract"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "volume extract"' -l token-file
@@ -1357,6 +1421,7 @@ complete -c voxelctl -n '__voxelctl_at "volume import"' -l help
 complete -c voxelctl -n '__voxelctl_at "volume import"' -l json
 complete -c voxelctl -n '__voxelctl_at "volume import"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "volume import"' -l labels -d 'vote for the materials as labels'
+complete -c voxelctl -n '__voxelctl_at "volume import"' -l request
 complete -c voxelctl -n '__voxelctl_at "volume import"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "volume import"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "volume import"' -l token-file
@@ -1368,6 +1433,7 @@ complete -c voxelctl -n '__voxelctl_at "volume info"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "volume info"' -l help
 complete -c voxelctl -n '__voxelctl_at "volume info"' -l json
 complete -c voxelctl -n '__voxelctl_at "volume info"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "volume info"' -l request
 complete -c voxelctl -n '__voxelctl_at "volume info"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "volume info"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "volume info"' -l token-file
@@ -1388,6 +1454,7 @@ complete -c voxelctl -n '__voxelctl_at "volume integrate"' -l inverse-square -d 
 complete -c voxelctl -n '__voxelctl_at "volume integrate"' -l json
 complete -c voxelctl -n '__voxelctl_at "volume integrate"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "volume integrate"' -l pose -d '4 x 4 matrix from camera to map; default: where the map'\''s zero is'
+complete -c voxelctl -n '__voxelctl_at "volume integrate"' -l request
 complete -c voxelctl -n '__voxelctl_at "volume integrate"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "volume integrate"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "volume integrate"' -l token-file
@@ -1399,6 +1466,7 @@ complete -c voxelctl -n '__voxelctl_at "volume list"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "volume list"' -l help
 complete -c voxelctl -n '__voxelctl_at "volume list"' -l json
 complete -c voxelctl -n '__voxelctl_at "volume list"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "volume list"' -l request
 complete -c voxelctl -n '__voxelctl_at "volume list"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "volume list"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "volume list"' -l token-file
@@ -1415,6 +1483,7 @@ complete -c voxelctl -n '__voxelctl_at "volume render"' -l json
 complete -c voxelctl -n '__voxelctl_at "volume render"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "volume render"' -l min-weight -d 'voxels of a lower weight are unknown'
 complete -c voxelctl -n '__voxelctl_at "volume render"' -l pose -d '4 x 4 matrix from camera to map; default: where the map'\''s zero is'
+complete -c voxelctl -n '__voxelctl_at "volume render"' -l request
 complete -c voxelctl -n '__voxelctl_at "volume render"' -l shade -d 'colours by normals, instead of the volume'\''s own'
 complete -c voxelctl -n '__voxelctl_at "volume render"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "volume render"' -l timeout-ms
@@ -1474,6 +1543,7 @@ complete -c voxelctl -n '__voxelctl_at "volume scan"' -l odometry -d 'by the odo
 complete -c voxelctl -n '__voxelctl_at "volume scan"' -l pose -d '4 x 4 matrix from camera to map; default: where the map'\''s zero is'
 complete -c voxelctl -n '__voxelctl_at "volume scan"' -l range-max -d 'farther points hit nothing; default 100'
 complete -c voxelctl -n '__voxelctl_at "volume scan"' -l range-min -d 'nearer points do not count'
+complete -c voxelctl -n '__voxelctl_at "volume scan"' -l request
 complete -c voxelctl -n '__voxelctl_at "volume scan"' -l time-begin -d 'what it says at --pose; default 0'
 complete -c voxelctl -n '__voxelctl_at "volume scan"' -l time-end -d 'what it says at --end-pose; default 1'
 complete -c voxelctl -n '__voxelctl_at "volume scan"' -l time-field -d 'the field with the time of each point'
@@ -1492,6 +1562,7 @@ complete -c voxelctl -n '__voxelctl_at "volume stamp"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "volume stamp"' -l labels -d 'fill with the volume'\''s labels instead, where there are any'
 complete -c voxelctl -n '__voxelctl_at "volume stamp"' -l material -d 'what the voxels are filled with; default 0'
 complete -c voxelctl -n '__voxelctl_at "volume stamp"' -l min-weight -d 'voxels of a lower weight are unknown'
+complete -c voxelctl -n '__voxelctl_at "volume stamp"' -l request
 complete -c voxelctl -n '__voxelctl_at "volume stamp"' -l thin -d 'the thinnest surface that nothing passes from face to face'
 complete -c voxelctl -n '__voxelctl_at "volume stamp"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "volume stamp"' -l timeout-ms
@@ -1509,6 +1580,7 @@ complete -c voxelctl -n '__voxelctl_at "volume view"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "volume view"' -l look -d 'the point in the middle; default: of the surface'
 complete -c voxelctl -n '__voxelctl_at "volume view"' -l min-weight -d 'voxels of a lower weight are unknown'
 complete -c voxelctl -n '__voxelctl_at "volume view"' -l mode -x -a 'colour height normal label depth' -d 'colour, the default, height, normal, label or depth'
+complete -c voxelctl -n '__voxelctl_at "volume view"' -l request
 complete -c voxelctl -n '__voxelctl_at "volume view"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "volume view"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "volume view"' -l token-file
@@ -1530,6 +1602,7 @@ complete -c voxelctl -n '__voxelctl_at "voxelize"' -l origin -d 'map position of
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l out
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l range -d 'keep points in this box only, metres, the high ends excluded; two numbers hold for all axes'
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l reduce -x -a 'mean sum min max first' -d 'of mean (default), sum, min, max, first'
+complete -c voxelctl -n '__voxelctl_at "voxelize"' -l request
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l rule -x -a 'spconv minkowski double' -d 'spconv: floor((p - low) / size) in float32, as spconv and OpenPCDet; needs a range. minkowski: floor(p / size), as MinkowskiEngine. double: that in float64, as Open3D. Default: spconv with a range, else minkowski'
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l size -d 'edge of a voxel, one number or three x,y,z; required'
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l tensor
@@ -1555,6 +1628,7 @@ complete -c voxelctl -n '__voxelctl_at "why"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "why"' -l help
 complete -c voxelctl -n '__voxelctl_at "why"' -l json
 complete -c voxelctl -n '__voxelctl_at "why"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "why"' -l request
 complete -c voxelctl -n '__voxelctl_at "why"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "why"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "why"' -l token-file
