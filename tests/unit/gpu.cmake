@@ -81,6 +81,7 @@ voxeld_add_gpu_tests(/volume
   volume_cast         volume_cast
   volume_integrate    volume_integrate
     volume_keep         volume_keep
+    volume_limits       volume_limits
     volume_scan         volume_scan)
 
 voxeld_add_gpu_tests(/refine

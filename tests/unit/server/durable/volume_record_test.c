@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Records of durable volumes: equal changes are equal bytes and come back as they were; damaged
- * bytes are refused, whatever they are. */
+ * bytes are refused, whatever they are, and so is each value outside of its range. */
 #include "tests/support/test.h"
 
 #include <math.h>
@@ -300,6 +300,207 @@ static void test_damaged_records_are_refused_or_say_something_else(void)
     }
 }
 
+/* --- ranges --------------------------------------------------------------------------------- */
+
+/* Changes a record so that one value is the last that is permitted, or the first that is not. Gives
+ * why the reader refuses it; NULL where it does not. Blocks and points are left out where a wrong
+ * number of their bytes would be written. */
+static const char *spoil_blocks(struct vxd_volume_record *record, int i)
+{
+    static const char bad[] = "not a layer";
+    const uint32_t most = VXD_HASHMAP_MAX_ROW_BYTES / sizeof(float);
+
+    record->blocks.n = 0;
+    switch (i) {
+    case 0:
+        record->blocks.layers[0].n_elements = most;
+        return NULL;
+    case 1:
+        record->blocks.layers[0].n_elements = most + 1;
+        return bad;
+    case 2:
+        record->blocks.layers[1].n_elements = VXD_HASHMAP_MAX_ROW_BYTES;
+        return NULL;
+    case 3:
+        record->blocks.layers[1].n_elements = VXD_HASHMAP_MAX_ROW_BYTES + 1;
+        return bad;
+    case 4:
+        record->blocks.layers[1].n_elements = 0;
+        return bad;
+    case 5:
+        record->blocks.layers[0].dtype = (enum vxd_dtype)200;
+        return bad;
+    case 6:
+        memset(record->blocks.layers[1].name, 'x', VXD_RECORD_LAYER_BYTES - 1);
+        return NULL;
+    default:
+        record->blocks.n_layers = 0;
+        return NULL;
+    }
+}
+
+static const char *spoil_image(struct vxd_volume_record *record, int i)
+{
+    static const int sides[] = {1, 16384, 0, 16385, -1};
+    static const char bad[] = "not the sides of an image";
+    struct vxd_volume_frame *frame = &record->frame;
+
+    if (i < 5) {
+        frame->camera.width = sides[i];
+        return i < 2 ? NULL : bad;
+    }
+    if (i < 10) {
+        frame->camera.height = sides[i - 5];
+        return i < 7 ? NULL : bad;
+    }
+    if (i < 15) {
+        frame->has_colour_camera = true;
+        frame->colour_camera = frame->camera;
+        frame->colour_camera.height = sides[i - 10];
+        return i < 12 ? NULL : bad;
+    }
+    switch (i) {
+    case 15:
+        frame->dtype = VXD_FLOAT32;
+        return NULL;
+    case 16:
+        frame->dtype = VXD_FLOAT64;
+        return "no type of depths";
+    case 17:
+        frame->weighting = (enum vxd_volume_weighting)(VXD_VOLUME_WEIGHT_INV_Z2 + 1);
+        return "no weighting";
+    case 18:
+        record->depth.form = VXD_RECORD_PIXELS_NONE;
+        return "an image without depths";
+    case 19:
+        record->depth.form = (enum vxd_record_pixels)(VXD_RECORD_PIXELS_PNG + 1);
+        return "no form of an image";
+    case 20:
+        record->colour.form = VXD_RECORD_PIXELS_PNG;
+        record->colour.n_bytes = 0;
+        return NULL;
+    default:
+        record->depth.n_bytes = 0;
+        return NULL;
+    }
+}
+
+static const char *spoil_scan(struct vxd_volume_record *record, int i)
+{
+    static const char bad_lidar[] = "not the rows and columns of a lidar";
+    static const char bad_column[] = "no column of the features";
+    struct vxd_volume_scan *scan = &record->scan;
+
+    scan->n_points = 0;
+    scan->lidar.elevations_deg = NULL;
+    switch (i) {
+    case 0:
+        scan->lidar.rows = VXD_LIDAR_MAX_ROWS;
+        scan->lidar.columns = VXD_LIDAR_MAX_COLUMNS;
+        return NULL;
+    case 1:
+        scan->lidar.rows = VXD_LIDAR_MAX_ROWS + 1;
+        return bad_lidar;
+    case 2:
+        scan->lidar.columns = VXD_LIDAR_MAX_COLUMNS + 1;
+        return bad_lidar;
+    case 3:
+        scan->method = (enum vxd_volume_scan_method)(VXD_LIDAR_RANGE_IMAGE + 1);
+        return "no method of a scan";
+    case 4:
+        scan->weighting = (enum vxd_volume_weighting)(VXD_VOLUME_WEIGHT_INV_Z2 + 1);
+        return "no weighting";
+    case 5:
+        scan->n_features = 6;
+        return "not a number of points, or of their features";
+    case 6:
+        scan->time_column = scan->n_features - 1;
+        return NULL;
+    case 7:
+        scan->time_column = scan->n_features;
+        return bad_column;
+    case 8:
+        scan->normal_column = scan->n_features - 3;
+        return NULL;
+    case 9:
+        scan->normal_column = scan->n_features - 2;
+        return bad_column;
+    case 10:
+        scan->label_column = scan->n_features;
+        return bad_column;
+    case 11:
+        scan->n_features = 0;
+        scan->time_column = scan->normal_column = scan->label_column = -1;
+        return NULL;
+    default:
+        scan->weighting = VXD_VOLUME_WEIGHT_INV_Z2;
+        return NULL;
+    }
+}
+
+static const char *spoil_kind(struct vxd_volume_record *record, int i)
+{
+    static const int kinds[] = {VXD_VOLUME_RECORD_BLOCKS - 1,
+                                VXD_VOLUME_RECORD_REMOVE + 1, VXD_VOLUME_RECORD_SCAN - 1,
+                                VXD_VOLUME_RECORD_SCAN + 1};
+
+    record->kind = (enum vxd_volume_record_kind)kinds[i];
+    return "no kind of record";
+}
+
+static void test_record_is_read_up_to_the_ends_of_its_ranges(void)
+{
+    static const struct {
+        int kind;
+        int n;
+        const char *(*spoil)(struct vxd_volume_record *record, int i);
+    } groups[] = {{VXD_VOLUME_RECORD_BLOCKS, 8, spoil_blocks},
+                  {VXD_VOLUME_RECORD_IMAGE, 22, spoil_image},
+                  {VXD_VOLUME_RECORD_SCAN, 13, spoil_scan},
+                  {VXD_VOLUME_RECORD_REMOVE, 4, spoil_kind}};
+    static struct inputs inputs;
+
+    for (size_t g = 0; g < sizeof groups / sizeof groups[0]; g++) {
+        for (int i = 0; i < groups[g].n; i++) {
+            struct vxd_volume_record record = make(&inputs, groups[g].kind, 1);
+            const char *why = groups[g].spoil(&record, i);
+            struct vxd_volume_record_decoded decoded = {0};
+            struct vxd_record_bytes bytes = {0};
+            struct vxd_err err = {0};
+
+            REQUIRE(vxd_volume_record_encode(&record, &bytes, NULL) == VXD_OK);
+            CHECK_INT(vxd_volume_record_decode(bytes.bytes, bytes.n_bytes,
+                                               VXD_VOLUME_RULES_VERSION, 0, &decoded,
+                                               &err),
+                      why == NULL ? VXD_OK : VXD_DATA_LOSS);
+            CHECK(why == NULL || strstr(err.message, why) != NULL);
+            vxd_volume_record_decoded_free(&decoded);
+            vxd_record_bytes_free(&bytes);
+        }
+    }
+}
+
+static void test_record_with_a_byte_behind_it_is_refused(void)
+{
+    static struct inputs inputs;
+
+    for (int i = 0; i < N_RECORDS; i++) {
+        struct vxd_volume_record record = make(&inputs, kind_of(i), seed_of(i));
+        struct vxd_volume_record_decoded decoded;
+        struct vxd_record_bytes bytes = {0};
+        struct vxd_bytes_out longer = {0};
+
+        REQUIRE(vxd_volume_record_encode(&record, &bytes, NULL) == VXD_OK);
+        vxd_bytes_put(&longer, bytes.bytes, bytes.n_bytes);
+        vxd_bytes_put8(&longer, 0);
+        CHECK_INT(vxd_volume_record_decode(longer.bytes, longer.n,
+                                           VXD_VOLUME_RULES_VERSION, 0, &decoded, NULL),
+                  VXD_DATA_LOSS);
+        vxd_record_bytes_free(&bytes);
+        free(longer.bytes);
+    }
+}
+
 static void test_records_of_other_rules_are_a_newer_servers(void)
 {
     static struct inputs inputs;
@@ -356,6 +557,8 @@ static void test_records_are_the_golden_ones(void)
 static const struct vxd_test tests[] = {
     VXD_TEST(test_records_come_back_as_they_were),
     VXD_TEST(test_damaged_records_are_refused_or_say_something_else),
+    VXD_TEST(test_record_is_read_up_to_the_ends_of_its_ranges),
+    VXD_TEST(test_record_with_a_byte_behind_it_is_refused),
     VXD_TEST(test_records_of_other_rules_are_a_newer_servers),
     VXD_TEST(test_records_are_the_golden_ones),
 };
