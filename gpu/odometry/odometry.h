@@ -54,21 +54,23 @@ struct vxd_odometry_options {
     int max_points; /* a voxel, 1 to 20; 0: 20 */
     enum vxd_odometry_method method;
     enum vxd_odometry_robust robust;
-    /* The threshold before a motion was seen, metres: 1e-3 to 1000; 0: two voxels. */
+    /* The threshold before a motion was seen, metres: 1e-6 to 1e4; 0: two voxels. */
     double initial_threshold_m;
-    /* Deviations from a prediction below this say nothing about the threshold, metres: 1e-6 to
-     * 100; 0: a tenth of a voxel. */
+    /* Deviations from a prediction below this say nothing about the threshold, metres: 1e-9 to
+     * 1e4; 0: a tenth of a voxel. */
     double min_motion_m;
     int max_iterations; /* 1 to 500; 0: 100 */
-    double convergence; /* steps shorter than this, metres and radians, end; 0: 1e-4 */
-    /* A pair is an inlier within this distance, of planes or else of points, metres: 1e-4 to 1000;
+    /* Steps shorter than this, metres and radians, end; 1e-9 to 1; 0: 1e-4. */
+    double convergence;
+    /* A pair is an inlier within this distance, of planes or else of points, metres: 1e-7 to 1e4;
      * 0: three tenths of a voxel. */
     double inlier_m;
-    double min_fitness;       /* inliers a point that is registered; 0: 0.35 */
-    double min_constraint;    /* of the least held direction; 0: 0.015 */
-    double max_translation_m; /* from the predicted pose; 0: five voxels */
-    double max_rotation_deg;  /* from the predicted pose; 0: 20 */
-    size_t max_bytes;         /* device memory of the map; 0: the context's budget */
+    double min_fitness;    /* inliers a point that is registered, 1e-6 to 1; 0: 0.35 */
+    double min_constraint; /* of the least held direction, 1e-9 to 1; 0: 0.015 */
+    double
+        max_translation_m; /* metres from the predicted pose, 1e-6 to 1e4; 0: five voxels */
+    double max_rotation_deg; /* from the predicted pose, 1e-6 to 180; 0: 20 */
+    size_t max_bytes;        /* device memory of the map; 0: the context's budget */
 };
 
 enum vxd_odometry_status {

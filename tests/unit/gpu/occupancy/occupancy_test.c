@@ -577,10 +577,21 @@ static void test_rule_of_other_odds_is_within_a_hundredth_or_refused(void)
     static const struct {
         struct vxd_occupancy_odds odds;
         const char *field;
-    } bad[8] = {{{0.5, 0, 0, 0, 0, 0}, "hit"},       {{0, 0.5, 0, 0, 0, 0}, "miss"},
-                {{0, 0, 0.6, 0, 0, 0}, "clamp_low"}, {{0, 0, 0, 1, 0, 0}, "clamp_high"},
-                {{0, 0, 0, 0, 0.98, 0}, "occupied"}, {{0.5001, 0, 0, 0, 0, 0}, "hit"},
-                {{0, 0, 0, 0, 0, 1}, "label_votes"}, {{0, 0, 0, 0, 0, 5}, "label_votes"}};
+    } bad[] = {{{0.5, 0, 0, 0, 0, 0}, "hit"},
+               {{0, 0.5, 0, 0, 0, 0}, "miss"},
+               {{0, 0, 0.6, 0, 0, 0}, "clamp_low"},
+               {{0, 0, 0, 1, 0, 0}, "clamp_high"},
+               {{0, 0, 0, 0, 0.98, 0}, "occupied"},
+               {{0.5001, 0, 0, 0, 0, 0}, "hit"},
+               {{0, 0, 0, 0, 0, 1}, "label_votes"},
+               {{0, 0, 0, 0, 0, 5}, "label_votes"},
+               {{1, 0, 0, 0, 0, 0}, "hit"},
+               {{0, -0.1, 0, 0, 0, 0}, "miss"},
+               {{0, 0, 0.5, 0, 0, 0}, "clamp_low"},
+               {{0, 0, 0, 0.5, 0, 0}, "clamp_high"},
+               {{0, 0, 0.25, 0, 0.25, 0}, "occupied"},
+               {{0, 0, 0, 0.75, 0.75, 0}, "occupied"},
+               {{0, 0, 0, 0, NAN, 0}, "occupied"}};
     struct vxd_occupancy_rule rule;
     struct vxd_err err = {0};
 
@@ -593,7 +604,7 @@ static void test_rule_of_other_odds_is_within_a_hundredth_or_refused(void)
         CHECK(fabs(rule.miss * rule.step / log(odds.miss / (1 - odds.miss)) - 1) <= 0.01);
         CHECK(rule.low >= -127 && rule.high <= 127 && rule.low < rule.occupied);
     }
-    for (int k = 0; k < 8; k++) {
+    for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
         struct vxd_occupancy_odds odds = bad[k].odds;
 
         CHECK_INT(vxd_occupancy_rule_of(&odds, &rule, &err), VXD_INVALID_ARGUMENT);

@@ -5,6 +5,7 @@
 #include "gpu/odometry/odometry_math.h"
 #include "gpu/voxel/cloud.h"
 #include "tests/support/gpu/gpu_helpers.h"
+#include "tests/support/limits.h"
 #include "tests/support/odometry/street.h"
 #include "tests/support/test.h"
 
@@ -771,6 +772,63 @@ static void test_options_outside_of_their_ranges_are_named(void)
 }
 
 /* A map at its limit refuses a scan and stays as it was. */
+static enum vxd_status check_options(void *user, void *structure, struct vxd_err *err)
+{
+    struct vxd_odometry_options options = *(struct vxd_odometry_options *)structure;
+
+    (void)user;
+    return vxd_odometry_options_init(&options, err);
+}
+
+static void test_options_are_taken_up_to_the_ends_of_their_ranges(void)
+{
+#define REAL(name, low, high)                                                            \
+    TEST_LIMIT(struct vxd_odometry_options, name, #name, low, high)
+#define COUNT(name, high)                                                                \
+    TEST_LIMIT_INT(struct vxd_odometry_options, name, #name, 0, high)
+    static const struct test_limit limits[] = {COUNT(method, 1),
+                                               COUNT(robust, 2),
+                                               COUNT(max_points, 20),
+                                               COUNT(max_iterations, 500),
+                                               REAL(max_range_m, 1e-2, 1e4),
+                                               REAL(initial_threshold_m, 1e-6, 1e4),
+                                               REAL(min_motion_m, 1e-9, 1e4),
+                                               REAL(convergence, 1e-9, 1),
+                                               REAL(inlier_m, 1e-7, 1e4),
+                                               REAL(min_fitness, 1e-6, 1),
+                                               REAL(min_constraint, 1e-9, 1),
+                                               REAL(max_translation_m, 1e-6, 1e4),
+                                               REAL(max_rotation_deg, 1e-6, 180)};
+    static const struct test_limit of_range[] = {REAL(min_range_m, 0, 128),
+                                                 REAL(voxel_size_m, 128.0 / 4096, 128)};
+#undef REAL
+#undef COUNT
+    struct vxd_odometry_options options = {.method = VXD_ODOMETRY_POINT_TO_PLANE};
+    struct test_limited of = {&options, sizeof options, check_options, NULL};
+
+    test_limits(&of, limits, sizeof limits / sizeof limits[0]);
+    options.max_range_m = 128;
+    test_limits(&of, of_range, sizeof of_range / sizeof of_range[0]);
+}
+
+static void test_options_without_numbers_are_the_defaults(void)
+{
+    struct vxd_odometry_options options = {.max_range_m = 50};
+    struct vxd_err err = {0};
+
+    REQUIRE(vxd_odometry_options_init(&options, &err) == VXD_OK);
+    CHECK(options.max_range_m == 50 && options.min_range_m == 0);
+    CHECK(options.voxel_size_m == 0.5);
+    CHECK_INT(options.max_points, 20);
+    CHECK(options.initial_threshold_m == 1);
+    CHECK(fabs(options.min_motion_m - 0.05) < 1e-12);
+    CHECK_INT(options.max_iterations, 100);
+    CHECK(options.convergence == 1e-4);
+    CHECK(fabs(options.inlier_m - 0.15) < 1e-12);
+    CHECK(options.min_fitness == 0.35 && options.min_constraint == 0.015);
+    CHECK(options.max_translation_m == 2.5 && options.max_rotation_deg == 20);
+}
+
 static void test_map_at_its_limit_refuses_a_scan(void)
 {
     struct vxd_odometry_options options = {.max_bytes = (size_t)5 << 20};
@@ -864,6 +922,8 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_reset_begins_anew_at_a_pose),
     VXD_TEST(test_hostile_points_are_lost_and_leave_the_map),
     VXD_TEST(test_options_outside_of_their_ranges_are_named),
+    VXD_TEST(test_options_are_taken_up_to_the_ends_of_their_ranges),
+    VXD_TEST(test_options_without_numbers_are_the_defaults),
     VXD_TEST(test_map_at_its_limit_refuses_a_scan),
     VXD_TEST(test_scans_of_kitti_lie_where_other_programs_put_them),
 };

@@ -7,6 +7,7 @@
 
 #include "gpu/posegraph/block_cholesky.h"
 #include "gpu/posegraph/posegraph_math.h"
+#include "tests/support/limits.h"
 #include "tests/support/posegraph/graphs.h"
 #include "tests/support/test.h"
 
@@ -502,6 +503,56 @@ static void test_one_pose_and_fixed_poses_stay(void)
     graph_free(&made);
 }
 
+static enum vxd_status check_options(void *user, void *structure, struct vxd_err *err)
+{
+    struct vxd_posegraph_solver *solver = NULL;
+    enum vxd_status status;
+
+    status = vxd_posegraph_solver_create(NULL, user, structure, &solver, err);
+    vxd_posegraph_solver_destroy(solver);
+    return status;
+}
+
+/* A width, in the first edge of a graph, which `user` borrows. */
+static enum vxd_status check_edge(void *user, void *structure, struct vxd_err *err)
+{
+    const struct vxd_posegraph_options none = {.start = VXD_POSEGRAPH_KEEP};
+    struct vxd_posegraph graph = *(const struct vxd_posegraph *)user;
+    struct vxd_posegraph_solver *solver = NULL;
+    enum vxd_status status;
+
+    graph.edges = structure;
+    status = vxd_posegraph_solver_create(NULL, &graph, &none, &solver, err);
+    vxd_posegraph_solver_destroy(solver);
+    return status;
+}
+
+static void test_options_are_taken_up_to_the_ends_of_their_ranges(void)
+{
+    static const struct test_limit limits[] = {
+        TEST_LIMIT_INT(struct vxd_posegraph_options, max_iterations, "max_iterations", 0,
+                       VXD_POSEGRAPH_MAX_ITERATIONS),
+        TEST_LIMIT(struct vxd_posegraph_options, relative_tolerance, "relative_tolerance",
+                   0, 1 - 0x1p-53)};
+    static const struct test_limit of_edge[] = {
+        TEST_LIMIT(struct vxd_posegraph_edge, width, "edges[0].robust", 0x1p-1074, 1e9),
+        TEST_LIMIT_INT(struct vxd_posegraph_edge, robust, "edges[0].robust", 0,
+                       VXD_POSEGRAPH_DCS)};
+    struct vxd_posegraph_options options = {.start = VXD_POSEGRAPH_KEEP};
+    struct graph_made made;
+    struct vxd_posegraph graph;
+    struct test_limited of = {&options, sizeof options, check_options, &graph};
+
+    graph_make_ring(4, 5, (struct graph_noise){0.1, 0.1, 1}, &made);
+    graph = graph_of(&made);
+    test_limits(&of, limits, sizeof limits / sizeof limits[0]);
+    made.edges[0].robust = VXD_POSEGRAPH_HUBER;
+    made.edges[0].width = 1;
+    of = (struct test_limited){made.edges, sizeof made.edges[0], check_edge, &graph};
+    test_limits(&of, of_edge, sizeof of_edge / sizeof of_edge[0]);
+    graph_free(&made);
+}
+
 static const struct vxd_test tests[] = {
     VXD_TEST(test_logarithm_is_the_inverse_of_the_exponential),
     VXD_TEST(test_jacobians_are_those_of_differences),
@@ -513,6 +564,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_exact_measurements_give_the_true_poses),
     VXD_TEST(test_outliers_get_no_weight),
     VXD_TEST(test_bad_graphs_are_refused_by_name),
+    VXD_TEST(test_options_are_taken_up_to_the_ends_of_their_ranges),
     VXD_TEST(test_one_pose_and_fixed_poses_stay),
 };
 

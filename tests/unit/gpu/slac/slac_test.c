@@ -3,6 +3,7 @@
  * distortion that comes back, equal bits on all backends, and what is refused. */
 #include "gpu/slac/slac.h"
 #include "gpu/slac/slac_internal.h"
+#include "tests/support/limits.h"
 #include "tests/support/slac/slac_scene.h"
 #include "tests/support/test.h"
 
@@ -613,6 +614,42 @@ static void test_lack_of_memory_leaves_nothing(void)
     gpu_env_destroy(&env);
 }
 
+static enum vxd_status check_options(void *user, void *structure, struct vxd_err *err)
+{
+    struct vxd_slac_options options = *(struct vxd_slac_options *)structure;
+
+    (void)user;
+    return vxd_slac_options_init(&options, err);
+}
+
+static void test_options_are_taken_up_to_the_ends_of_their_ranges(void)
+{
+#define REAL(name, low, high) TEST_LIMIT(struct vxd_slac_options, name, #name, low, high)
+    static const struct test_limit limits[] = {
+        TEST_LIMIT_INT(struct vxd_slac_options, metric, "metric", 0, 1),
+        TEST_LIMIT_INT(struct vxd_slac_options, solver_steps, "solver_steps", 0, 1000),
+        REAL(cell_m, 0.01, 100),
+        REAL(lambda, 1e-9, 1e9),
+        REAL(distance_m, 1e-3, 10),
+        REAL(fitness, 1e-6, 1),
+        REAL(voxel_m, 1e-3, 10),
+        REAL(tolerance, 1e-9, 1)};
+#undef REAL
+    struct vxd_slac_options options = {.metric = VXD_SLAC_POINT_TO_PLANE};
+    struct test_limited of = {&options, sizeof options, check_options, NULL};
+    struct vxd_err err = {0};
+
+    test_limits(&of, limits, sizeof limits / sizeof limits[0]);
+    options.max_unknowns = VXD_SLAC_MAX_UNKNOWNS + 1;
+    CHECK_INT(vxd_slac_options_init(&options, &err), VXD_INVALID_ARGUMENT);
+    CHECK_STR(err.field, "max_unknowns");
+    options.max_unknowns = VXD_SLAC_MAX_UNKNOWNS;
+    REQUIRE(vxd_slac_options_init(&options, &err) == VXD_OK);
+    CHECK(options.cell_m == 0.375 && options.lambda == 1 && options.distance_m == 0.07);
+    CHECK(options.fitness == 0.3 && options.voxel_m == 0.05 && options.tolerance == 1e-3);
+    CHECK_INT(options.solver_steps, 60);
+}
+
 static const struct vxd_test tests[] = {
     VXD_TEST(test_rotation_is_the_nearest_to_a_sum),
     VXD_TEST(test_rotation_of_few_neighbours_is_the_guess_where_it_is_open),
@@ -621,6 +658,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_planted_distortion_is_found),
     VXD_TEST(test_result_has_the_same_bits_everywhere),
     VXD_TEST(test_wrong_arguments_are_named),
+    VXD_TEST(test_options_are_taken_up_to_the_ends_of_their_ranges),
     VXD_TEST(test_lack_of_memory_leaves_nothing),
 };
 
