@@ -23,7 +23,8 @@ struct query_case {
     int32_t *nearest;
 };
 
-/* Anywhere in the box, a little outside, on corners, faces and centres of voxels, and nowhere. */
+/* Anywhere in the box, a little outside, on corners, faces and centres of voxels, on planes and
+ * lines of centres or faces, and nowhere. */
 static void make_points(struct query_case *c)
 {
     uint64_t state = 11;
@@ -34,10 +35,13 @@ static void make_points(struct query_case *c)
             double size = c->model.size[axis];
             double r = (double)gpu_random_float(&state, -0.05f, 1.05f);
             double p = low + r * size;
+            bool is_on = (i / 8 >> axis & 1) != 0; /* one axis, two, all or none */
 
             c->points[3 * i + axis] = i % 8 == 0                ? floor(p)
                                       : i % 8 == 1              ? floor(p) + 0.5
                                       : i % 8 == 2 && axis == 1 ? floor(p)
+                                      : i % 8 == 3 && is_on     ? floor(p) + 0.5
+                                      : i % 8 == 4 && is_on     ? floor(p)
                                                                 : p;
         }
     }

@@ -409,6 +409,46 @@ static void test_volume_removal_leaves_what_is_outside(void)
     gpu_each_backend(expect_removal);
 }
 
+/* A removal raises the version whatever it finds: of no keys, of keys that are not there, of all
+ * that are there, and in a volume without blocks. */
+static void expect_versions(struct gpu_env *env)
+{
+    static const int32_t strangers[6] = {1000, 0, 0, 0, -1000, 3};
+    struct vxd_volume *volume = make_volume(env, &spec, 1);
+    struct vxd_buffer no_block = gpu_to_device(env, strangers, sizeof strangers);
+    struct vxd_buffer blocks;
+    struct volume_host host;
+    struct vxd_volume_info before;
+    struct vxd_err err = {0};
+
+    volume_read(env, volume, &host);
+    blocks = gpu_to_device(env, host.keys, host.n * 12);
+    vxd_volume_get_info(volume, &before);
+    for (unsigned i = 1; i <= 4; i++) {
+        const struct vxd_buffer *keys = i < 3 ? &no_block : &blocks;
+        size_t n = i == 1 ? 0 : i == 2 ? 2 : host.n;
+        struct vxd_volume_info info;
+
+        CHECK_INT(vxd_volume_remove(env->queue, volume, keys->ptr, n, &err), VXD_OK);
+        vxd_volume_get_info(volume, &info);
+        CHECK_INT(info.version, before.version + i);
+        CHECK_INT(info.n_blocks, i < 3 ? host.n : 0);
+        CHECK_INT(info.removed_version, i == 1   ? before.removed_version
+                                        : i == 4 ? before.version + 3
+                                                 : before.version + i);
+    }
+    vxd_device_free(env->queue, &no_block);
+    vxd_device_free(env->queue, &blocks);
+    volume_host_free(&host);
+    vxd_volume_destroy(env->queue, volume);
+    gpu_wait(env);
+}
+
+static void test_volume_removal_raises_the_version_by_one(void)
+{
+    gpu_each_backend(expect_versions);
+}
+
 /* Frames after a removal find their blocks again. */
 static void expect_reuse(struct gpu_env *env)
 {
@@ -670,6 +710,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_volume_pixels_without_depth_observe_nothing),
     VXD_TEST(test_volume_at_its_byte_cap_refuses_and_is_unchanged),
     VXD_TEST(test_volume_removal_leaves_what_is_outside),
+    VXD_TEST(test_volume_removal_raises_the_version_by_one),
     VXD_TEST(test_volume_emptied_takes_frames_as_a_new_one),
     VXD_TEST(test_volume_copies_go_on_as_their_original),
     VXD_TEST(test_volume_changed_blocks_are_listed),
