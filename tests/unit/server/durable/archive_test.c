@@ -8,6 +8,7 @@
 
 #include "server/durable/archive/archive.h"
 #include "server/durable/maintenance/maintenance.h"
+#include "server/durable/record/record.h"
 #include "server/observe/log/log.h"
 #include "tests/support/durable/fault_vfs.h"
 
@@ -334,6 +335,149 @@ static void test_bytes_that_are_no_row_are_refused(void)
     fault_disk_destroy(fixture.disk);
 }
 
+/* Moments ------------------------------------------------------------------------------------- */
+
+/* The changes of two scenes and of something else, one a transaction; the first is in the backup. */
+static const struct {
+    const char *scene; /* NULL: bytes that are no scene's record */
+    uint64_t version;
+    enum vxd_record_kind kind;
+    uint32_t row_kind; /* as the journal has it */
+} changes[] = {{"yard", 1, VXD_RECORD_EDIT, VXD_RECORD_EDIT},
+               {"shed", 7, VXD_RECORD_EDIT, VXD_RECORD_EDIT},
+               {"yard", 2, VXD_RECORD_EDIT, VXD_RECORD_EDIT},
+               {NULL, 9, VXD_RECORD_EDIT, VXD_RECORD_EDIT},
+               {"yard", 9, VXD_RECORD_EDIT, VXD_RECORD_INTEGRATE},
+               {"yard", 3, VXD_RECORD_DROP, VXD_RECORD_DROP},
+               {"yard", 4, VXD_RECORD_INTEGRATE, VXD_RECORD_INTEGRATE},
+               {"shed", 8, VXD_RECORD_EDIT, VXD_RECORD_EDIT}};
+
+enum {
+    N_CHANGES = sizeof changes / sizeof changes[0]
+};
+
+static void put_change(struct fixture *fixture, size_t i)
+{
+    struct vxd_record change = {.kind = changes[i].kind,
+                                .version = {1, changes[i].version}};
+    struct vxd_record_bytes bytes = {0};
+    struct vxd_journal_record record = {.family = 1,
+                                        .sequence = i + 1,
+                                        .rules_version = VXD_LAST_WORD_RULES,
+                                        .kind = changes[i].row_kind,
+                                        .bytes = "a map's",
+                                        .n_bytes = 7};
+    struct vxd_journal_txn *txn;
+
+    if (changes[i].scene != NULL) {
+        (void)snprintf(change.head, sizeof change.head, "%s", changes[i].scene);
+        REQUIRE(vxd_record_encode(&change, &bytes, NULL) == VXD_OK);
+        record.bytes = bytes.bytes;
+        record.n_bytes = bytes.n_bytes;
+    }
+    REQUIRE(vxd_journal_begin(fixture->journal, &txn, NULL) == VXD_OK);
+    CHECK_INT(vxd_journal_add_record(txn, &record, NULL), VXD_OK);
+    CHECK_INT(vxd_journal_commit_wait(txn, NULL), VXD_OK);
+    vxd_record_bytes_free(&bytes);
+}
+
+/* Restores to a moment that is reached, and checks which change is the last; or to one that is not. */
+static void check_moment(struct fixture *fixture, const struct vxd_restore_target *target,
+                         enum vxd_status expected, uint64_t last,
+                         struct vxd_restore_result *result)
+{
+    static int n_restored;
+    const struct vxd_file_ops *ops = fault_disk_ops(fixture->disk);
+    const struct vxd_journal_options options = {0};
+    struct vxd_data_dir dir = {.lock = -1};
+    struct vxd_journal *journal = NULL;
+    struct vxd_journal_found found;
+    char path[32];
+
+    (void)snprintf(path, sizeof path, "/restored%d", n_restored++);
+    *result = (struct vxd_restore_result){0};
+    CHECK_INT(vxd_restore(ops, COPY, ARCHIVE, path, target, result, NULL), expected);
+    CHECK_INT(fault_disk_exists(fixture->disk, path), expected == VXD_OK);
+    if (expected == VXD_OK) {
+        CHECK_INT(result->n_transactions, last - 1);
+        REQUIRE(vxd_data_dir_open(ops, path, &dir, NULL) == VXD_OK);
+        REQUIRE(vxd_journal_open(&dir, &options, &journal, &found, NULL) == VXD_OK);
+        CHECK_INT(last_record(journal), last);
+        (void)vxd_journal_close(journal, NULL);
+        vxd_data_dir_close(&dir);
+    }
+}
+
+static void check_versions(struct fixture *fixture, int64_t times[N_CHANGES])
+{
+    static const struct {
+        const char *scene;
+        uint64_t version;
+        enum vxd_status status;
+        uint64_t last;
+    } moments[] = {
+        {"shed", 7, VXD_OK, 2},
+        {"yard", 2, VXD_OK, 3},
+        {"yard", 4, VXD_OK, 7},
+        {"shed", 8, VXD_OK, 8},
+        {"yard", 1, VXD_FAILED_PRECONDITION, 0}, /* the backup has a later one */
+        {"yard", 3, VXD_FAILED_PRECONDITION, 0}, /* a drop makes no version */
+        {"shed", 6, VXD_FAILED_PRECONDITION, 0},
+        {"yard", 9, VXD_NOT_FOUND, 0}, /* that row is no edit */
+        {"yard", 5, VXD_NOT_FOUND, 0},
+        {"gate", 1, VXD_NOT_FOUND, 0}};
+    struct vxd_restore_result result;
+
+    for (size_t i = 0; i < sizeof moments / sizeof moments[0]; i++) {
+        struct vxd_restore_target target = {.until = VXD_RESTORE_VERSION,
+                                            .version = moments[i].version};
+
+        (void)snprintf(target.scene, sizeof target.scene, "%s", moments[i].scene);
+        check_moment(fixture, &target, moments[i].status, moments[i].last, &result);
+        if (moments[i].status == VXD_OK) {
+            times[moments[i].last - 1] = result.unix_ns;
+        }
+    }
+}
+
+static void test_restoration_ends_at_the_moment_that_is_asked_for(void)
+{
+    struct fixture fixture = {.disk = fault_disk_create()};
+    struct vxd_restore_target target = {.until = VXD_RESTORE_TIME};
+    struct vxd_restore_result result;
+    struct vxd_backup_info info;
+    int64_t times[N_CHANGES] = {0};
+
+    REQUIRE(fixture.disk != NULL && start(&fixture) == VXD_OK);
+    CHECK_INT(put_family(&fixture), VXD_OK);
+    for (size_t i = 0; i < N_CHANGES; i++) {
+        put_change(&fixture, i);
+        if (i == 0) {
+            REQUIRE(vxd_backup(&fixture.dir, fixture.journal, COPY, &info, NULL) ==
+                    VXD_OK);
+        }
+    }
+    stop(&fixture);
+    check_versions(&fixture, times);
+    CHECK(0 < times[1] && times[1] < times[2] && times[2] < times[6] &&
+          times[6] < times[7]);
+    target.unix_ns = times[2];
+    check_moment(&fixture, &target, VXD_OK, 3, &result);
+    CHECK_INT(result.unix_ns, times[2]);
+    target.unix_ns = times[2] - 1;
+    check_moment(&fixture, &target, VXD_OK, 2, &result);
+    target.unix_ns = times[7];
+    check_moment(&fixture, &target, VXD_OK, N_CHANGES, &result);
+    target.unix_ns = times[7] + 1;
+    check_moment(&fixture, &target, VXD_NOT_FOUND, 0, &result);
+    CHECK_INT(result.unix_ns, times[7]);
+    target.unix_ns = times[1] - 1;
+    check_moment(&fixture, &target, VXD_OK, 1, &result);
+    target = (struct vxd_restore_target){.until = VXD_RESTORE_END};
+    check_moment(&fixture, &target, VXD_OK, N_CHANGES, &result);
+    fault_disk_destroy(fixture.disk);
+}
+
 static void test_moments_are_read(void)
 {
     struct vxd_restore_target target;
@@ -376,6 +520,7 @@ int main(int argc, char **argv)
         VXD_TEST(test_power_lost_at_every_sync_leaves_no_hole),
         VXD_TEST(test_call_that_fails_leaves_no_hole),
         VXD_TEST(test_bytes_that_are_no_row_are_refused),
+        VXD_TEST(test_restoration_ends_at_the_moment_that_is_asked_for),
         VXD_TEST(test_moments_are_read),
     };
 

@@ -2,6 +2,7 @@
 /* Calls that fail, full disks, and what the journal promises of its order. */
 #include "tests/support/test.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -405,6 +406,42 @@ static void test_second_owner_is_refused(void)
     fault_disk_destroy(disk);
 }
 
+/* --- files that were being written ---------------------------------------------------------- */
+
+static void test_start_removes_files_that_were_being_written(void)
+{
+    static const struct {
+        const char *name;
+        bool stays;
+    } files[] = {{"/d/snapshots/1-2.new", false},
+                 {"/d/snapshots/a.new", false},
+                 {"/d/snapshots/1-2", true},
+                 {"/d/snapshots/1-2.news", true},
+                 {"/d/snapshots/1-2new", true},
+                 {"/d/snapshots/.new", true},
+                 {"/d/1-2.new", true}};
+    struct fault_disk *disk = fault_disk_create();
+    const struct vxd_file_ops *ops;
+    struct vxd_data_dir dir = {.lock = -1};
+
+    REQUIRE(disk != NULL);
+    ops = fault_disk_ops(disk);
+    REQUIRE(vxd_data_dir_open(ops, "/d", &dir, NULL) == VXD_OK);
+    vxd_data_dir_close(&dir);
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        int file = ops->open(ops->user, files[i].name, O_CREAT | O_WRONLY, 0600);
+
+        REQUIRE(file >= 0);
+        CHECK_INT(ops->close(ops->user, file), 0);
+    }
+    REQUIRE(vxd_data_dir_open(ops, "/d", &dir, NULL) == VXD_OK);
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        CHECK_INT(fault_disk_exists(disk, files[i].name), files[i].stays);
+    }
+    vxd_data_dir_close(&dir);
+    fault_disk_destroy(disk);
+}
+
 /* --- records that are read ahead ------------------------------------------------------------ */
 
 enum {
@@ -512,6 +549,7 @@ int main(int argc, char **argv)
         VXD_TEST(test_loss_of_power_is_known_until_a_start_ends),
         VXD_TEST(test_snapshot_is_due_once_and_trims),
         VXD_TEST(test_second_owner_is_refused),
+        VXD_TEST(test_start_removes_files_that_were_being_written),
         VXD_TEST(test_records_that_pack_well_are_not_all_read_ahead),
     };
 
