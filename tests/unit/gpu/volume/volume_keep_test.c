@@ -464,6 +464,118 @@ static void test_volume_blocks_of_another_volume_are_data_loss(void)
     gpu_each_backend(expect_bad_blocks);
 }
 
+/* --- layers of all kinds -------------------------------------------------------------------- */
+
+enum {
+    N_LAYERED = 6, /* blocks */
+    MAX_VOXEL_BYTES = 16
+};
+
+static const int32_t layered_keys[3 * N_LAYERED] = {0, 0, 0,  1, 0, 0, 0, 1,  0,
+                                                    0, 0, -1, 2, 0, 0, 1, -1, 3};
+
+/* Reads all blocks, and compares each voxel's bytes of each layer: zeros where it is in the box,
+ * else what was written. */
+static void check_layers(struct gpu_env *env, struct vxd_volume *volume,
+                         uint8_t *const layers[VXD_VOLUME_MAX_LAYERS],
+                         const struct vxd_volume_region *box)
+{
+    static const uint8_t zeros[MAX_VOXEL_BYTES];
+    struct vxd_volume_layer kinds[VXD_VOLUME_MAX_LAYERS];
+    int n_layers = vxd_volume_get_layers(volume, kinds);
+    struct vxd_volume_blocks blocks;
+    struct vxd_volume_info info;
+    struct vxd_err err = {0};
+    int32_t *entries = NULL;
+    size_t n = 0;
+
+    vxd_volume_get_info(volume, &info);
+    CHECK_INT(vxd_volume_list_changed(env->queue, volume, 0, &entries, &n, &err), VXD_OK);
+    REQUIRE(n == N_LAYERED);
+    REQUIRE(vxd_volume_read_blocks(env->queue, volume, entries, n, true, &blocks, &err) ==
+            VXD_OK);
+    CHECK(memcmp(blocks.keys, layered_keys, sizeof layered_keys) == 0);
+    for (int k = 0; k < n_layers; k++) {
+        size_t voxel_bytes =
+            kinds[k].n_elements * vxd_dtype_bytes(kinds[k].dtype) / N_VOXELS;
+        const uint8_t *rows = blocks.layers[k];
+        size_t n_wrong = 0;
+
+        for (size_t i = 0; i < (size_t)N_LAYERED * N_VOXELS; i++) {
+            bool is_gone =
+                box != NULL && is_in(&info.spec, box, layered_keys + 3 * (i / N_VOXELS),
+                                     (int)(i % N_VOXELS));
+            const uint8_t *expected = is_gone ? zeros : layers[k] + voxel_bytes * i;
+
+            n_wrong += memcmp(rows + voxel_bytes * i, expected, voxel_bytes) != 0 ? 1 : 0;
+        }
+        CHECK_INT(n_wrong, 0);
+    }
+    vxd_volume_blocks_free(env->queue, &blocks);
+    free(entries);
+}
+
+static void one_layered(struct gpu_env *env, enum vxd_volume_form form)
+{
+    const struct vxd_volume_spec spec = {.voxel_size_m = 0.25,
+                                         .block_edge = 8,
+                                         .truncation_m = 0.5,
+                                         .form = form,
+                                         .has_colour = true,
+                                         .has_labels = true,
+                                         .has_albedo = true};
+    const struct vxd_volume_region box = {.low = {0.5, -0.25, -0.75},
+                                          .high = {2.75, 2.5, 1.25}};
+    static const int32_t entries[N_LAYERED] = {0, 1, 2, 3, 4, 5};
+    static const uint64_t stamps[N_LAYERED] = {1, 2, 3, 4, 5, 6};
+    struct vxd_volume *volume = make_volume(env, &spec, 0);
+    struct vxd_volume *copy = NULL;
+    struct vxd_volume_layer kinds[VXD_VOLUME_MAX_LAYERS];
+    struct vxd_volume_blocks blocks = {
+        .n = N_LAYERED, .entries = entries, .keys = layered_keys, .stamps = stamps};
+    uint8_t *layers[VXD_VOLUME_MAX_LAYERS] = {NULL};
+    int n_layers = vxd_volume_get_layers(volume, kinds);
+    uint64_t state = 5;
+    struct vxd_err err = {0};
+    size_t n_removed = 1;
+
+    CHECK_INT(n_layers, 5);
+    for (int k = 0; k < n_layers; k++) {
+        size_t n_bytes =
+            N_LAYERED * kinds[k].n_elements * vxd_dtype_bytes(kinds[k].dtype);
+
+        layers[k] = malloc(n_bytes);
+        REQUIRE(layers[k] != NULL);
+        for (size_t i = 0; i < n_bytes; i++) {
+            layers[k][i] = (uint8_t)(1 + gpu_random(&state) % 200);
+        }
+        blocks.layers[k] = layers[k];
+    }
+    CHECK_INT(vxd_volume_write_blocks(env->queue, volume, &blocks, 6, 0, &err), VXD_OK);
+    check_layers(env, volume, layers, NULL);
+    REQUIRE(vxd_volume_copy(env->queue, volume, env->queue, &copy, &err) == VXD_OK);
+    CHECK_INT(vxd_volume_clear(env->queue, volume, &box, &n_removed, &err), VXD_OK);
+    CHECK_INT(n_removed, 0);
+    check_layers(env, volume, layers, &box);
+    check_layers(env, copy, layers, NULL);
+    for (int k = 0; k < n_layers; k++) {
+        free(layers[k]);
+    }
+    drop(env, copy);
+    drop(env, volume);
+}
+
+static void expect_layers(struct gpu_env *env)
+{
+    one_layered(env, VXD_VOLUME_FULL);
+    one_layered(env, VXD_VOLUME_COMPACT);
+}
+
+static void test_volume_layers_of_all_kinds_are_copied_and_cleared(void)
+{
+    gpu_each_backend(expect_layers);
+}
+
 static const struct vxd_test tests[] = {
     VXD_TEST(test_volume_decay_is_that_of_a_plain_loop),
     VXD_TEST(test_volume_decay_takes_votes_and_colours_with_it),
@@ -471,6 +583,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_volume_full_forgets_its_farthest_blocks),
     VXD_TEST(test_volume_of_anothers_blocks_is_equal_and_goes_on_alike),
     VXD_TEST(test_volume_blocks_of_another_volume_are_data_loss),
+    VXD_TEST(test_volume_layers_of_all_kinds_are_copied_and_cleared),
 };
 
 VXD_TEST_MAIN(tests)
