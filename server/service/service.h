@@ -465,6 +465,25 @@ enum vxd_status vxd_posegraph_relocalize_check(struct vxd_request *request,
 enum vxd_status vxd_posegraph_relocalize_submit(struct vxd_request *request,
                                                 struct vxd_queue *queue,
                                                 struct vxd_err *err);
+enum vxd_status vxd_posegraph_rebuild_check(struct vxd_request *request,
+                                            struct vxd_err *err);
+enum vxd_status vxd_posegraph_rebuild_submit(struct vxd_request *request,
+                                             struct vxd_queue *queue,
+                                             struct vxd_err *err);
+enum vxd_status vxd_posegraph_rebuild_finish(struct vxd_request *request,
+                                             struct vxd_queue *queue,
+                                             struct vxd_err *err);
+enum vxd_status vxd_posegraph_rebuild_status_check(struct vxd_request *request,
+                                                   struct vxd_err *err);
+enum vxd_status vxd_posegraph_rebuild_status_submit(struct vxd_request *request,
+                                                    struct vxd_queue *queue,
+                                                    struct vxd_err *err);
+enum vxd_status vxd_posegraph_rebuild_cancel_check(struct vxd_request *request,
+                                                   struct vxd_err *err);
+enum vxd_status vxd_posegraph_rebuild_cancel_submit(struct vxd_request *request,
+                                                    struct vxd_queue *queue,
+                                                    struct vxd_err *err);
+void vxd_posegraph_rebuild_release(struct vxd_request *request, struct vxd_queue *queue);
 enum vxd_status vxd_posegraph_create_finish(struct vxd_request *request,
                                             struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_posegraph_solve_finish(struct vxd_request *request,

@@ -140,6 +140,7 @@ set(integration_tests
   transport/shared
   transport/tls
   posegraph/posegraphs
+  posegraph/rebuild
   posegraph/relocalize
   volume/volume_durable
   volume/volume_pictures
@@ -205,7 +206,7 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_net_clients integration_backends integration_volumes integration_volume_pictures
              integration_random_damage integration_volume_durable integration_volume_refine integration_volume_tools
              integration_volume_track integration_volume_scans integration_posegraphs
-             integration_relocalize integration_shared integration_fields
+             integration_relocalize integration_rebuild integration_shared integration_fields
              integration_pictures integration_watch integration_mesh integration_foxglove
              integration_tls integration_why integration_backups integration_odometry
              integration_ctl_manners integration_ctl_mistakes integration_python_manners integration_refusals integration_repeats integration_memory

@@ -968,6 +968,158 @@ out:
     return vxd_exchange_end(&call, status, error);
 }
 
+static enum vxd_status
+build_posegraph_rebuild(struct vxd_exchange *call,
+                        const struct voxeld_posegraph_rebuild_request *in,
+                        Voxeld__V1__PosegraphRebuildRequest *out)
+{
+    (void)call;
+    out->name = vxd_text_or_empty(in->posegraph);
+    out->scene = vxd_text_or_empty(in->scene);
+    out->volume = vxd_text_or_empty(in->volume);
+    out->version = in->version;
+    out->range_min_m = in->range_min_m;
+    out->range_max_m = in->range_max_m;
+    out->material = in->material;
+    out->carve = in->carve;
+    out->carve_m = in->carve_m;
+    out->weight = in->weight;
+    return VXD_OK;
+}
+
+static enum vxd_status open_posegraph_rebuild(struct vxd_exchange *call,
+                                              struct voxeld_posegraph_rebuilt **out)
+{
+    struct voxeld_posegraph_rebuilt *r =
+        vxd_result_new(&call->reply, sizeof *r, &call->err);
+    const Voxeld__V1__ResponseHeader *header;
+    const Voxeld__V1__PosegraphRebuildResponse *in;
+    struct vxd_reply *reply;
+
+    if (r == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    reply = vxd_result_reply(r);
+    header = reply->response->header;
+    in = reply->response->posegraph_rebuild;
+    r->queue_ms = header->queue_ms;
+    r->total_ms = header->total_ms;
+    r->request_id = header->request_id;
+    r->replayed = header->replayed;
+    r->version = in->version;
+    r->n_keyframes = in->n_keyframes;
+    r->n_points = in->n_points;
+    r->n_used = in->n_used;
+    r->scene_version = in->scene_version;
+    r->n_added = in->n_added;
+    r->n_removed = in->n_removed;
+    r->n_changed = in->n_changed;
+    r->n_freed = in->n_freed;
+    r->n_blocks = in->n_blocks;
+    r->stamp = in->stamp;
+    r->engine_ms = in->engine_ms;
+    *out = r;
+    return VXD_OK;
+}
+
+enum voxeld_status voxeld_posegraph_rebuild(
+    struct voxeld_client *client, const struct voxeld_posegraph_rebuild_request *request,
+    struct voxeld_posegraph_rebuilt **out, struct voxeld_error *error)
+{
+    Voxeld__V1__PosegraphRebuildRequest body =
+        VOXELD__V1__POSEGRAPH_REBUILD_REQUEST__INIT;
+    struct vxd_exchange call;
+    enum vxd_status status;
+
+    if (out != NULL) {
+        *out = NULL;
+    }
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
+    VXD_TRY(build_posegraph_rebuild(&call, request, &body));
+    call.request.method_case = VOXELD__V1__REQUEST__METHOD_POSEGRAPH_REBUILD;
+    call.request.posegraph_rebuild = &body;
+    VXD_TRY(vxd_exchange_send(&call));
+    if (out != NULL) {
+        VXD_TRY(open_posegraph_rebuild(&call, out));
+    }
+out:
+    return vxd_exchange_end(&call, status, error);
+}
+
+static enum vxd_status
+open_posegraph_rebuild_status(struct vxd_exchange *call,
+                              struct voxeld_posegraph_rebuild_status **out)
+{
+    struct voxeld_posegraph_rebuild_status *r =
+        vxd_result_new(&call->reply, sizeof *r, &call->err);
+    const Voxeld__V1__ResponseHeader *header;
+    const Voxeld__V1__PosegraphRebuildStatusResponse *in;
+    struct vxd_reply *reply;
+
+    if (r == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    reply = vxd_result_reply(r);
+    header = reply->response->header;
+    in = reply->response->posegraph_rebuild_status;
+    r->queue_ms = header->queue_ms;
+    r->total_ms = header->total_ms;
+    r->running = in->running;
+    r->request_id = in->request_id;
+    r->scene = in->scene;
+    r->volume = in->volume;
+    r->n_done = in->n_done;
+    r->n_keyframes = in->n_keyframes;
+    r->started_ns = in->started_ns;
+    *out = r;
+    return VXD_OK;
+}
+
+enum voxeld_status
+voxeld_posegraph_rebuild_status(struct voxeld_client *client,
+                                const struct voxeld_call *options, const char *posegraph,
+                                struct voxeld_posegraph_rebuild_status **out,
+                                struct voxeld_error *error)
+{
+    Voxeld__V1__PosegraphRebuildStatusRequest body =
+        VOXELD__V1__POSEGRAPH_REBUILD_STATUS_REQUEST__INIT;
+    struct vxd_exchange call;
+    enum vxd_status status;
+
+    *out = NULL;
+    VXD_TRY(vxd_exchange_begin(&call, client, options, false));
+    body.name = vxd_text_or_empty(posegraph);
+    call.request.method_case = VOXELD__V1__REQUEST__METHOD_POSEGRAPH_REBUILD_STATUS;
+    call.request.posegraph_rebuild_status = &body;
+    VXD_TRY(vxd_exchange_send(&call));
+    VXD_TRY(open_posegraph_rebuild_status(&call, out));
+out:
+    return vxd_exchange_end(&call, status, error);
+}
+
+enum voxeld_status voxeld_posegraph_rebuild_cancel(struct voxeld_client *client,
+                                                   const struct voxeld_call *options,
+                                                   const char *posegraph,
+                                                   bool *was_running,
+                                                   struct voxeld_error *error)
+{
+    Voxeld__V1__PosegraphRebuildCancelRequest body =
+        VOXELD__V1__POSEGRAPH_REBUILD_CANCEL_REQUEST__INIT;
+    struct vxd_exchange call;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_exchange_begin(&call, client, options, true));
+    body.name = vxd_text_or_empty(posegraph);
+    call.request.method_case = VOXELD__V1__REQUEST__METHOD_POSEGRAPH_REBUILD_CANCEL;
+    call.request.posegraph_rebuild_cancel = &body;
+    VXD_TRY(vxd_exchange_send(&call));
+    if (was_running != NULL) {
+        *was_running = call.reply.response->posegraph_rebuild_cancel->was_running;
+    }
+out:
+    return vxd_exchange_end(&call, status, error);
+}
+
 void voxeld_posegraphs_free(struct voxeld_posegraphs *result)
 {
     vxd_result_free(result);
@@ -989,6 +1141,16 @@ void voxeld_posegraph_content_free(struct voxeld_posegraph_content *result)
 }
 
 void voxeld_posegraph_places_free(struct voxeld_posegraph_places *result)
+{
+    vxd_result_free(result);
+}
+
+void voxeld_posegraph_rebuilt_free(struct voxeld_posegraph_rebuilt *result)
+{
+    vxd_result_free(result);
+}
+
+void voxeld_posegraph_rebuild_status_free(struct voxeld_posegraph_rebuild_status *result)
 {
     vxd_result_free(result);
 }

@@ -285,6 +285,33 @@ struct voxeld_posegraph_relocalize_request {
     struct voxeld_call call;
 };
 
+struct voxeld_posegraph_rebuild_request {
+    const char *posegraph;
+    /* One of the two is made anew. What was added to it otherwise, by edits or scans
+     * that are no keyframes, also while the rebuild runs, is not in it any more; a
+     * volume that changes meanwhile stays as it is (ABORTED); not with volume */
+    const char *scene;
+    /* not with scene */
+    const char *volume;
+    /* 0: the newest */
+    uint64_t version;
+    /* Nearer points are left out; farther ones hit nothing, but their rays pass up to
+     * there; 0 to 1000 */
+    double range_min_m;
+    /* 0 to 1000; 0: 100 m; of scenes, any */
+    double range_max_m;
+    /* Of all voxels that are hit; with scene */
+    uint32_t material;
+    /* Rays from the keyframe's node to its points free what they pass, or erase it where
+     * the scene does not track free space; with scene */
+    bool carve;
+    /* As VolumeIntegratePoints.carve_m and weight; 0 to 1000; with volume */
+    double carve_m;
+    /* 0 to 65535; 0: 1; with volume */
+    double weight;
+    struct voxeld_call call;
+};
+
 /* All pointers live until it is freed. */
 struct voxeld_posegraphs {
     bool existed;
@@ -408,6 +435,57 @@ struct voxeld_posegraph_places {
 
 VOXELD_API void voxeld_posegraph_places_free(struct voxeld_posegraph_places *result);
 
+/* All pointers live until it is freed. */
+struct voxeld_posegraph_rebuilt {
+    /* Of the poses that were used */
+    uint64_t version;
+    uint64_t n_keyframes;
+    /* Of all keyframes, and those that hit */
+    uint64_t n_points;
+    uint64_t n_used;
+    /* The scene's new version, and what became of its voxels, as in SceneChange; with
+     * scene */
+    uint64_t scene_version;
+    /* with scene */
+    uint64_t n_added;
+    /* with scene */
+    uint64_t n_removed;
+    /* with scene */
+    uint64_t n_changed;
+    /* with scene */
+    uint64_t n_freed;
+    /* What the volume has now; with volume */
+    uint64_t n_blocks;
+    /* with volume */
+    uint64_t stamp;
+    double engine_ms;
+    double queue_ms;
+    double total_ms;
+    const char *request_id;
+    bool replayed;
+};
+
+VOXELD_API void voxeld_posegraph_rebuilt_free(struct voxeld_posegraph_rebuilt *result);
+
+/* All pointers live until it is freed. */
+struct voxeld_posegraph_rebuild_status {
+    bool running;
+    /* Of its request */
+    const char *request_id;
+    /* What is made anew; the other one is empty */
+    const char *scene;
+    const char *volume;
+    /* Keyframes that are in it, and all */
+    uint64_t n_done;
+    uint64_t n_keyframes;
+    int64_t started_ns;
+    double queue_ms;
+    double total_ms;
+};
+
+VOXELD_API void
+voxeld_posegraph_rebuild_status_free(struct voxeld_posegraph_rebuild_status *result);
+
 /* With equal parameters an existing graph is OK (existed: true), with others
  * ALREADY_EXISTS.
  *
@@ -526,6 +604,42 @@ voxeld_posegraph_relocalize(struct voxeld_client *client,
                             const struct voxeld_posegraph_relocalize_request *request,
                             struct voxeld_posegraph_places **out,
                             struct voxeld_error *error);
+
+/* Makes a scene or a volume anew from all keyframes, at the poses of a version:
+ * after a loop was closed, say. It is made beside the one that is there, in stages
+ * between which other requests run, and then takes its place as one change, so
+ * nobody sees half of it. A scene gets another version, which can be undone; what is
+ * pinned stays. It ends when its deadline has passed, its sender has gone or
+ * PosegraphRebuildCancel asks for it, and then nothing has changed. Points hit and
+ * rays pass as in SceneIntegrate and VolumeIntegratePoints.
+ *
+ * NOT_FOUND: no such pose graph, version, scene or volume.
+ *
+ * FAILED_PRECONDITION: the graph has no keyframes, or a rebuild of it runs already.
+ *
+ * RESOURCE_EXHAUSTED: what is made does not fit beside what is there; names the
+ * limit.
+ *
+ * ABORTED: PosegraphRebuildCancel has ended it, or the volume was changed meanwhile. */
+VOXELD_API enum voxeld_status voxeld_posegraph_rebuild(
+    struct voxeld_client *client, const struct voxeld_posegraph_rebuild_request *request,
+    struct voxeld_posegraph_rebuilt **out, struct voxeld_error *error);
+
+/* How far the rebuild of a pose graph is that runs now, if one does.
+ *
+ * NOT_FOUND: no such pose graph. */
+VOXELD_API enum voxeld_status voxeld_posegraph_rebuild_status(
+    struct voxeld_client *client, const struct voxeld_call *call, const char *posegraph,
+    struct voxeld_posegraph_rebuild_status **out, struct voxeld_error *error);
+
+/* Ends the rebuild of a pose graph at its next stage: it is ABORTED, and the scene
+ * or volume stays as it is.
+ *
+ * NOT_FOUND: no such pose graph. */
+VOXELD_API enum voxeld_status
+voxeld_posegraph_rebuild_cancel(struct voxeld_client *client,
+                                const struct voxeld_call *call, const char *posegraph,
+                                bool *was_running, struct voxeld_error *error);
 
 #ifdef __cplusplus
 }

@@ -133,6 +133,9 @@ class Posegraph:
     solve = posegraph_methods.solve
     optimize = posegraph_methods.optimize
     read = posegraph_methods.read
+    rebuild = posegraph_methods.rebuild
+    rebuild_status = posegraph_methods.rebuild_status
+    rebuild_cancel = posegraph_methods.rebuild_cancel
     drop = posegraph_methods.drop
 
     def add(
@@ -312,10 +315,10 @@ class Posegraph:
             yield int(content.ids[i]), Pose(tuple(row[:3]), tuple(row[3:])), points
 
     def rebuild_scene(self, scene: Scene, *, version: int = 0, **more: Any) -> int:
-        """Makes a scene anew from the keyframes, at the poses of a version. It is made beside the
-        scene, in a branch that is dropped at the end, and then replaces the scene's voxels as one
-        change, so nobody sees half of it, and it can be undone. more: the arguments of
-        Scene.integrate. Returns the scene's new version."""
+        """As rebuild, but from here, with any arguments of Scene.integrate (a filter, say): each
+        keyframe comes over the connection and goes back. The scene is made beside the one that is
+        there, in a branch that is dropped at the end, and then replaces its voxels as one change.
+        Returns the scene's new version."""
         everything = HalfSpace((0, 0, 1), 1e9)
         beside = scene.branch(f"{scene.name[:55]}.rebuilt")
         try:
@@ -335,8 +338,8 @@ class Posegraph:
             beside.drop()
 
     def rebuild_volume(self, volume: Volume, *, version: int = 0, **more: Any) -> int:
-        """Integrates all keyframes into a volume, which is empty, at the poses of a version. more:
-        the arguments of Volume.integrate_points. Returns the number of keyframes."""
+        """As rebuild, but from here, into a volume that is empty, with any arguments of
+        Volume.integrate_points. Returns the number of keyframes."""
         n = 0
         for _, pose, points in self.keyframes(version):
             volume.integrate_points(points, pose=pose, **more)

@@ -31,6 +31,14 @@ static const struct ctl_own_option known[] = {
     {.name = "candidates", .right = "1 to 64"},
     {.name = "cell", .right = "metres, 0 to 10"},
     {.name = "min-fitness", .right = "0 to 1"},
+    {.name = "scene", .right = "a name"},
+    {.name = "volume", .right = "a name"},
+    {.name = "range-min", .right = "metres, 0 to 1000"},
+    {.name = "range-max", .right = "metres, 0 to 1000"},
+    {.name = "material", .right = "a whole number"},
+    {.name = "carve", .right = "", .is_flag = true},
+    {.name = "carve-to", .right = "metres, 0 to 1000"},
+    {.name = "weight", .right = "0 to 65535"},
 };
 
 _Static_assert(sizeof known / sizeof known[0] <= CTL_MAX_OWN, "a bit each");
@@ -38,6 +46,18 @@ _Static_assert(sizeof known / sizeof known[0] <= CTL_MAX_OWN, "a bit each");
 static const struct ctl_relation relations[] = {
     {.option = CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_JOURNAL_MAX_BYTES),
      .needs = CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_DURABLE)},
+    {.option = CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_SCENE),
+     .excludes = CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_VOLUME)},
+    {.option = CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_VOLUME),
+     .excludes = CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_SCENE)},
+    {.option = CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_MATERIAL),
+     .needs = CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_SCENE)},
+    {.option = CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_CARVE),
+     .needs = CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_SCENE)},
+    {.option = CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_CARVE_TO),
+     .needs = CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_VOLUME)},
+    {.option = CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_WEIGHT),
+     .needs = CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_VOLUME)},
 };
 
 static bool take(void *user, int id, const char *value)
@@ -81,6 +101,22 @@ static bool take(void *user, int id, const char *value)
         return ctl_parse_between(value, 0, 10, &args->cell);
     case CTL_POSEGRAPH_MIN_FITNESS:
         return ctl_parse_between(value, 0, 1, &args->min_fitness);
+    case CTL_POSEGRAPH_SCENE:
+        args->scene = value;
+        return true;
+    case CTL_POSEGRAPH_VOLUME:
+        args->volume = value;
+        return true;
+    case CTL_POSEGRAPH_RANGE_MIN:
+        return ctl_parse_between(value, 0, 1000, &args->range_min);
+    case CTL_POSEGRAPH_RANGE_MAX:
+        return ctl_parse_between(value, 0, 1000, &args->range_max);
+    case CTL_POSEGRAPH_MATERIAL:
+        return ctl_parse_u32(value, 0, UINT32_MAX, &args->material);
+    case CTL_POSEGRAPH_CARVE_TO:
+        return ctl_parse_between(value, 0, 1000, &args->carve_to);
+    case CTL_POSEGRAPH_WEIGHT:
+        return ctl_parse_between(value, 0, 65535, &args->weight);
     default: /* a flag */
         return true;
     }
@@ -153,4 +189,19 @@ void ctl_posegraph_relocalize_request(const struct ctl_posegraph_args *args,
     out->candidates = args->candidates;
     out->cell_m = args->cell;
     out->min_fitness = args->min_fitness;
+}
+
+void ctl_posegraph_rebuild_request(const struct ctl_posegraph_args *args,
+                                   struct voxeld_posegraph_rebuild_request *out)
+{
+    out->posegraph = args->words[0];
+    out->scene = args->scene;
+    out->volume = args->volume;
+    out->version = args->version;
+    out->range_min_m = args->range_min;
+    out->range_max_m = args->range_max;
+    out->material = args->material;
+    out->carve = ctl_posegraph_has(args, CTL_POSEGRAPH_CARVE);
+    out->carve_m = args->carve_to;
+    out->weight = args->weight;
 }

@@ -23,7 +23,15 @@ enum ctl_posegraph_option {
     CTL_POSEGRAPH_SKIP_RECENT,
     CTL_POSEGRAPH_CANDIDATES,
     CTL_POSEGRAPH_CELL,
-    CTL_POSEGRAPH_MIN_FITNESS
+    CTL_POSEGRAPH_MIN_FITNESS,
+    CTL_POSEGRAPH_SCENE,
+    CTL_POSEGRAPH_VOLUME,
+    CTL_POSEGRAPH_RANGE_MIN,
+    CTL_POSEGRAPH_RANGE_MAX,
+    CTL_POSEGRAPH_MATERIAL,
+    CTL_POSEGRAPH_CARVE,
+    CTL_POSEGRAPH_CARVE_TO,
+    CTL_POSEGRAPH_WEIGHT
 };
 
 #define CTL_POSEGRAPH_BIT(option) (UINT64_C(1) << ((option)-CTL_OPT_FIRST_OWN))
@@ -48,6 +56,13 @@ struct ctl_posegraph_args {
     uint32_t candidates;
     double cell;
     double min_fitness;
+    const char *scene;
+    const char *volume;
+    double range_min;
+    double range_max;
+    uint32_t material;
+    double carve_to;
+    double weight;
 };
 
 extern const struct ctl_manual ctl_posegraph_create_manual;
@@ -59,6 +74,9 @@ extern const struct ctl_manual ctl_posegraph_optimize_manual;
 extern const struct ctl_manual ctl_posegraph_save_manual;
 extern const struct ctl_manual ctl_posegraph_keyframe_manual;
 extern const struct ctl_manual ctl_posegraph_relocalize_manual;
+extern const struct ctl_manual ctl_posegraph_rebuild_manual;
+extern const struct ctl_manual ctl_posegraph_rebuild_status_manual;
+extern const struct ctl_manual ctl_posegraph_rebuild_cancel_manual;
 extern const char ctl_posegraph_help[];
 extern const char ctl_posegraph_summary[];
 
@@ -84,11 +102,15 @@ void ctl_posegraph_keyframe_request(const struct ctl_posegraph_args *args,
                                     struct voxeld_posegraph_add_keyframe_request *out);
 void ctl_posegraph_relocalize_request(const struct ctl_posegraph_args *args,
                                       struct voxeld_posegraph_relocalize_request *out);
+void ctl_posegraph_rebuild_request(const struct ctl_posegraph_args *args,
+                                   struct voxeld_posegraph_rebuild_request *out);
 
 /* Print a record as JSON to standard output. */
 void ctl_posegraph_print_json(const struct voxeld_posegraph_info *posegraph);
 void ctl_posegraph_optimize_json(const struct voxeld_posegraph_change *r);
 void ctl_posegraph_keyframe_json(const struct voxeld_posegraph_change *r);
+void ctl_posegraph_rebuild_json(const struct voxeld_posegraph_rebuilt *r);
+void ctl_posegraph_rebuild_status_json(const struct voxeld_posegraph_rebuild_status *r);
 
 /* By hand, in client/voxelctl/posegraph. Returns the exit status. */
 typedef int ctl_posegraph_run_fn(struct voxeld_client *client,
@@ -98,11 +120,16 @@ ctl_posegraph_run_fn ctl_posegraph_load;
 ctl_posegraph_run_fn ctl_posegraph_save;
 ctl_posegraph_run_fn ctl_posegraph_keyframe;
 ctl_posegraph_run_fn ctl_posegraph_relocalize;
+ctl_posegraph_run_fn ctl_posegraph_rebuild_cancel;
 /* Print for people. */
 void ctl_posegraph_print_line(const struct voxeld_posegraph_info *r);
 void ctl_posegraph_print_list(const struct voxeld_posegraphs *r);
 void ctl_posegraph_print_info(const struct voxeld_posegraph_info *r);
 void ctl_posegraph_print_optimized(const struct ctl_posegraph_args *args,
                                    const struct voxeld_posegraph_change *r);
+void ctl_posegraph_print_rebuilt(const struct ctl_posegraph_args *args,
+                                 const struct voxeld_posegraph_rebuilt *r);
+void ctl_posegraph_print_rebuild_status(const struct ctl_posegraph_args *args,
+                                        const struct voxeld_posegraph_rebuild_status *r);
 
 #endif

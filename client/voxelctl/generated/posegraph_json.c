@@ -81,3 +81,34 @@ void ctl_posegraph_keyframe_json(const struct voxeld_posegraph_change *r)
     (void)printf(", \"existed\": %s", r->existed ? "true" : "false");
     (void)fputs("}\n", stdout);
 }
+
+void ctl_posegraph_rebuild_json(const struct voxeld_posegraph_rebuilt *r)
+{
+    (void)fputc('{', stdout);
+    ctl_json_member_count(stdout, true, "version", r->version);
+    ctl_json_member_count(stdout, false, "n_keyframes", r->n_keyframes);
+    ctl_json_member_count(stdout, false, "n_points", r->n_points);
+    ctl_json_member_count(stdout, false, "n_used", r->n_used);
+    ctl_json_member_count(stdout, false, "scene_version", r->scene_version);
+    ctl_json_member_count(stdout, false, "n_added", r->n_added);
+    ctl_json_member_count(stdout, false, "n_removed", r->n_removed);
+    ctl_json_member_count(stdout, false, "n_changed", r->n_changed);
+    ctl_json_member_count(stdout, false, "n_freed", r->n_freed);
+    ctl_json_member_count(stdout, false, "n_blocks", r->n_blocks);
+    ctl_json_member_count(stdout, false, "stamp", r->stamp);
+    ctl_json_member_number(stdout, false, "engine_ms", r->engine_ms);
+    (void)fputs("}\n", stdout);
+}
+
+void ctl_posegraph_rebuild_status_json(const struct voxeld_posegraph_rebuild_status *r)
+{
+    (void)fputc('{', stdout);
+    (void)printf("\"running\": %s", r->running ? "true" : "false");
+    ctl_json_member_string(stdout, false, "request_id", r->request_id);
+    ctl_json_member_string(stdout, false, "scene", r->scene);
+    ctl_json_member_string(stdout, false, "volume", r->volume);
+    ctl_json_member_count(stdout, false, "n_done", r->n_done);
+    ctl_json_member_count(stdout, false, "n_keyframes", r->n_keyframes);
+    (void)printf(", \"started_ns\": %" PRId64, r->started_ns);
+    (void)fputs("}\n", stdout);
+}

@@ -211,6 +211,82 @@ const struct ctl_manual ctl_posegraph_relocalize_manual = {
     .method = "posegraph_relocalize",
 };
 
+const struct ctl_manual ctl_posegraph_rebuild_manual = {
+    .command =
+        {.name = "posegraph rebuild",
+         .help =
+             "voxelctl posegraph rebuild - makes a scene or a volume anew from the "
+             "keyframes\n"
+             "\n"
+             "usage: voxelctl posegraph rebuild NAME [OPTIONS]\n"
+             "\n"
+             "All keyframes are integrated at the poses of a version, beside the scene "
+             "or\n"
+             "volume that is there, and then take its place as one change. "
+             "rebuild-status\n"
+             "says how far it is; see --timeout for long drives.\n"
+             "\n"
+             "  --scene NAME       make this scene anew\n"
+             "  --volume NAME      make this volume anew\n"
+             "  --version N        of the poses; default the newest\n"
+             "  --range-min METRES nearer points do not count\n"
+             "  --range-max METRES farther points hit nothing; default 100 of volumes, "
+             "any of\n"
+             "                     scenes\n"
+             "  --material N       of all voxels that are hit; default 0\n"
+             "  --carve            free what rays pass\n"
+             "  --carve-to METRES  free what rays pass up to so far from the sensor\n"
+             "  --weight W         of each point; default 1\n"
+             "\n"
+             "example\n"
+             "  voxelctl posegraph rebuild drive --scene yard --carve --timeout 600\n"},
+    .options = CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_SCENE) |
+               CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_VOLUME) |
+               CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_VERSION) |
+               CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_RANGE_MIN) |
+               CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_RANGE_MAX) |
+               CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_MATERIAL) |
+               CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_CARVE) |
+               CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_CARVE_TO) |
+               CTL_POSEGRAPH_BIT(CTL_POSEGRAPH_WEIGHT),
+    .n_min = 1,
+    .n_max = 1,
+    .method = "posegraph_rebuild",
+    .changes = true,
+};
+
+const struct ctl_manual ctl_posegraph_rebuild_status_manual = {
+    .command = {.name = "posegraph rebuild-status",
+                .help = "voxelctl posegraph rebuild-status - how far a rebuild is\n"
+                        "\n"
+                        "usage: voxelctl posegraph rebuild-status NAME [OPTIONS]\n"
+                        "\n"
+                        "\n"
+                        "\n"
+                        "example\n"
+                        "  voxelctl posegraph rebuild-status drive\n"},
+    .n_min = 1,
+    .n_max = 1,
+    .method = "posegraph_rebuild_status",
+};
+
+const struct ctl_manual ctl_posegraph_rebuild_cancel_manual = {
+    .command = {.name = "posegraph rebuild-cancel",
+                .help = "voxelctl posegraph rebuild-cancel - ends a rebuild; nothing has "
+                        "changed then\n"
+                        "\n"
+                        "usage: voxelctl posegraph rebuild-cancel NAME [OPTIONS]\n"
+                        "\n"
+                        "\n"
+                        "\n"
+                        "example\n"
+                        "  voxelctl posegraph rebuild-cancel drive\n"},
+    .n_min = 1,
+    .n_max = 1,
+    .method = "posegraph_rebuild_cancel",
+    .changes = true,
+};
+
 const char ctl_posegraph_help[] =
     "voxelctl posegraph - pose graphs on the server: poses, loops, relocalization\n"
     "\n"
@@ -230,6 +306,9 @@ const char ctl_posegraph_help[] =
     "  save NAME FILE.g2o   poses and edges as a g2o file\n"
     "  keyframe NAME SCAN   keeps a node's scan and its descriptor\n"
     "  relocalize NAME SCAN finds where a scan was taken\n"
+    "  rebuild NAME         makes a scene or a volume anew from the keyframes\n"
+    "  rebuild-status NAME  how far a rebuild is\n"
+    "  rebuild-cancel NAME  ends a rebuild; nothing has changed then\n"
     "\n"
     "g2o files have VERTEX_SE3:QUAT, EDGE_SE3:QUAT and FIX lines; ids are kept. The\n"
     "shared options: voxelctl --help.\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What voxelctl posegraph create, list, info and optimize print for people. */
+/* What voxelctl posegraph create, list, info, optimize and rebuild print for people. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -88,4 +88,58 @@ void ctl_posegraph_print_optimized(const struct ctl_posegraph_args *args,
                  args->words[0], change->version, change->initial_cost, change->cost,
                  change->n_iterations, change->converged ? "" : " (not converged)",
                  change->max_moved_m, change->n_outliers, change->engine_ms);
+}
+
+void ctl_posegraph_print_rebuilt(const struct ctl_posegraph_args *args,
+                                 const struct voxeld_posegraph_rebuilt *r)
+{
+    char text[3][32];
+
+    (void)printf("%s: %s keyframes at version %" PRIu64 ", %s of %s points used; ",
+                 args->words[0], ctl_thousands(r->n_keyframes, text[0]), r->version,
+                 ctl_thousands(r->n_used, text[1]), ctl_thousands(r->n_points, text[2]));
+    if (r->scene_version > 0) {
+        (void)printf("the scene is at version %" PRIu64
+                     ": %s voxels more, %s fewer; %.2f ms in the engine\n",
+                     r->scene_version, ctl_thousands(r->n_added, text[0]),
+                     ctl_thousands(r->n_removed, text[1]), r->engine_ms);
+    } else {
+        (void)printf("the volume has %s blocks; %.2f ms in the engine\n",
+                     ctl_thousands(r->n_blocks, text[0]), r->engine_ms);
+    }
+}
+
+void ctl_posegraph_print_rebuild_status(const struct ctl_posegraph_args *args,
+                                        const struct voxeld_posegraph_rebuild_status *r)
+{
+    if (r->running) {
+        (void)printf("%s: %s %s is made anew by %s, %" PRIu64 " of %" PRIu64
+                     " keyframes are in it\n",
+                     args->words[0], r->scene[0] != '\0' ? "the scene" : "the volume",
+                     r->scene[0] != '\0' ? r->scene : r->volume, r->request_id, r->n_done,
+                     r->n_keyframes);
+    } else {
+        (void)printf("%s: no rebuild runs\n", args->words[0]);
+    }
+}
+
+int ctl_posegraph_rebuild_cancel(struct voxeld_client *client,
+                                 const struct ctl_globals *globals,
+                                 const struct ctl_posegraph_args *args)
+{
+    const char *name = args->words[0];
+    bool was_running = false;
+    struct voxeld_error error;
+
+    if (voxeld_posegraph_rebuild_cancel(client, NULL, name, &was_running, &error) !=
+        VOXELD_OK) {
+        return ctl_failed(name, &error);
+    }
+    if (globals->json) {
+        (void)printf("{\"was_running\": %s}\n", was_running ? "true" : "false");
+    } else {
+        (void)printf("%s: %s\n", name,
+                     was_running ? "the rebuild ends" : "no rebuild runs");
+    }
+    return ctl_flush();
 }

@@ -10,8 +10,9 @@
 
 /* What pose graphs keep beside their table. */
 struct own {
-    pthread_mutex_t mutex;                                     /* of the runs */
+    pthread_mutex_t mutex;                                     /* of all that runs */
     struct vxd_posegraph_run runs[VXD_POSEGRAPHS_MAX_RUNNING]; /* name "": free */
+    struct vxd_posegraph_rebuild rebuilds[VXD_POSEGRAPHS_MAX_REBUILDS]; /* likewise */
 };
 
 static size_t count_bytes(const struct vxd_named *named)
@@ -167,4 +168,93 @@ size_t vxd_posegraphs_list_runs(struct vxd_names *posegraphs,
     }
     (void)pthread_mutex_unlock(&own->mutex);
     return n;
+}
+
+/* --- rebuilds that run ------------------------------------------------------------------------- */
+
+/* The number of a graph's rebuild, -1: it has none. The mutex is held. */
+static int find_rebuild(const struct own *own, const char *name, uint64_t generation)
+{
+    for (int i = 0; i < VXD_POSEGRAPHS_MAX_REBUILDS; i++) {
+        if (strcmp(own->rebuilds[i].name, name) == 0 &&
+            own->rebuilds[i].generation == generation) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+enum vxd_status vxd_posegraphs_begin_rebuild(struct vxd_names *posegraphs,
+                                             const struct vxd_posegraph_rebuild *rebuild,
+                                             int *number, struct vxd_err *err)
+{
+    struct own *own = vxd_names_own(posegraphs);
+    enum vxd_status status = VXD_OK;
+
+    *number = -1;
+    (void)pthread_mutex_lock(&own->mutex);
+    if (find_rebuild(own, rebuild->name, rebuild->generation) >= 0) {
+        VXD_TRY(vxd_fail(err, VXD_FAILED_PRECONDITION, "name",
+                         "a rebuild from the pose graph \"%s\" runs already",
+                         rebuild->name));
+    }
+    for (int i = 0; i < VXD_POSEGRAPHS_MAX_REBUILDS && *number < 0; i++) {
+        *number = own->rebuilds[i].name[0] == '\0' ? i : -1;
+    }
+    if (*number < 0) {
+        VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                         "%d rebuilds are running, which is as many as there can be",
+                         VXD_POSEGRAPHS_MAX_REBUILDS));
+    }
+    own->rebuilds[*number] = *rebuild;
+out:
+    (void)pthread_mutex_unlock(&own->mutex);
+    return status;
+}
+
+void vxd_posegraphs_note_rebuild(struct vxd_names *posegraphs, int number,
+                                 uint64_t n_done)
+{
+    struct own *own = vxd_names_own(posegraphs);
+
+    (void)pthread_mutex_lock(&own->mutex);
+    own->rebuilds[number].n_done = n_done;
+    (void)pthread_mutex_unlock(&own->mutex);
+}
+
+bool vxd_posegraphs_is_cancelled(struct vxd_names *posegraphs, int number)
+{
+    struct own *own = vxd_names_own(posegraphs);
+    bool is_cancelled;
+
+    (void)pthread_mutex_lock(&own->mutex);
+    is_cancelled = own->rebuilds[number].is_cancelled;
+    (void)pthread_mutex_unlock(&own->mutex);
+    return is_cancelled;
+}
+
+void vxd_posegraphs_end_rebuild(struct vxd_names *posegraphs, int number)
+{
+    struct own *own = vxd_names_own(posegraphs);
+
+    (void)pthread_mutex_lock(&own->mutex);
+    own->rebuilds[number].name[0] = '\0';
+    (void)pthread_mutex_unlock(&own->mutex);
+}
+
+bool vxd_posegraphs_find_rebuild(struct vxd_names *posegraphs,
+                                 const struct vxd_named_posegraph *graph, bool cancels,
+                                 struct vxd_posegraph_rebuild *out)
+{
+    struct own *own = vxd_names_own(posegraphs);
+    int number;
+
+    (void)pthread_mutex_lock(&own->mutex);
+    number = find_rebuild(own, graph->named.terms.name, graph->named.generation);
+    if (number >= 0) {
+        own->rebuilds[number].is_cancelled |= cancels;
+        *out = own->rebuilds[number];
+    }
+    (void)pthread_mutex_unlock(&own->mutex);
+    return number >= 0;
 }

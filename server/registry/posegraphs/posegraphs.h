@@ -12,7 +12,8 @@
 
 enum {
     VXD_POSEGRAPHS_MAX = 4096,
-    VXD_POSEGRAPHS_MAX_RUNNING = 64
+    VXD_POSEGRAPHS_MAX_RUNNING = 64,
+    VXD_POSEGRAPHS_MAX_REBUILDS = 16 /* at once */
 };
 
 struct vxd_named_posegraph {
@@ -62,5 +63,34 @@ void vxd_posegraphs_end_run(struct vxd_names *posegraphs, int number);
 size_t vxd_posegraphs_list_runs(struct vxd_names *posegraphs,
                                 const struct vxd_named_posegraph *graph,
                                 struct vxd_posegraph_run out[VXD_POSEGRAPHS_MAX_RUNNING]);
+
+/* --- rebuilds that run, one a graph; any thread --------------------------------------------- */
+
+struct vxd_posegraph_rebuild {
+    char name[VXD_NAME_BYTES]; /* of the graph */
+    uint64_t generation;
+    char request_id[VXD_NAME_BYTES];
+    char scene[VXD_NAME_BYTES]; /* one of the two is "" */
+    char volume[VXD_NAME_BYTES];
+    uint64_t n_done; /* keyframes */
+    uint64_t n_keyframes;
+    int64_t started_unix_ns;
+    bool is_cancelled;
+};
+
+/* Lists a rebuild; its number, from 0, is for the next three.
+ * errors  FAILED_PRECONDITION  the graph has one that runs
+ *         RESOURCE_EXHAUSTED   too many */
+enum vxd_status vxd_posegraphs_begin_rebuild(struct vxd_names *posegraphs,
+                                             const struct vxd_posegraph_rebuild *rebuild,
+                                             int *number, struct vxd_err *err);
+void vxd_posegraphs_note_rebuild(struct vxd_names *posegraphs, int number,
+                                 uint64_t n_done);
+bool vxd_posegraphs_is_cancelled(struct vxd_names *posegraphs, int number);
+void vxd_posegraphs_end_rebuild(struct vxd_names *posegraphs, int number);
+/* Copies the rebuild of a graph, and with `cancels` has it end; false: none runs. */
+bool vxd_posegraphs_find_rebuild(struct vxd_names *posegraphs,
+                                 const struct vxd_named_posegraph *graph, bool cancels,
+                                 struct vxd_posegraph_rebuild *out);
 
 #endif

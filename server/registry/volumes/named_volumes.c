@@ -190,3 +190,34 @@ out:
     free(volume);
     return status;
 }
+
+enum vxd_status vxd_named_volume_begin_anew(const struct vxd_named_volume *volume,
+                                            struct vxd_queue *queue,
+                                            struct vxd_volume **out, struct vxd_err *err)
+{
+    const struct vxd_named *named = &volume->named;
+    struct vxd_volume_spec spec = volume->spec;
+    struct vxd_volume_info info;
+    enum vxd_status status;
+
+    vxd_volume_get_info(volume->state.volume, &info);
+    status = make_engines(named->names, queue, &named->terms, &spec, out, err);
+    if (status != VXD_OK) {
+        vxd_names_explain(named->names, &named->terms, NULL, err);
+        goto out;
+    }
+    /* The next version, so that records say that all blocks were removed. */
+    vxd_volume_begin_version(*out, info.version + 1);
+out:
+    return status;
+}
+
+void vxd_named_volume_replace(struct vxd_named_volume *volume, struct vxd_queue *queue,
+                              struct vxd_volume *take_volume, uint64_t n_images)
+{
+    vxd_volume_destroy(queue, volume->state.volume);
+    volume->state.volume = take_volume;
+    volume->state.n_images = n_images;
+    vxd_volume_forget_fields(&volume->named);
+    vxd_named_account(&volume->named);
+}

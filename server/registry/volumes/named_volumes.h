@@ -42,6 +42,9 @@ struct vxd_volume_entry {
     /* CHANGED: what the change was; kind 0: the blocks that have changed since `since` */
     struct vxd_volume_record record;
     uint64_t since; /* the volume's version before the change */
+    /* CHANGED: another engine's volume has taken the place of the one that was (vxd_named_volume_replace):
+     * all that the disk has of it goes, and all blocks come anew. */
+    bool replaces;
     const struct vxd_named_volume
         *copied_from; /* MADE: has to be decided first; or NULL */
 };
@@ -70,6 +73,18 @@ enum vxd_status vxd_named_volume_new(struct vxd_names *volumes, struct vxd_queue
                                      const struct vxd_volume_spec *spec,
                                      struct vxd_volume *take_volume,
                                      struct vxd_named_volume **out, struct vxd_err *err);
+
+/* Makes an empty engine's volume that may take a volume's place, within what the limits leave beside it.
+ * Its versions go on from that one's, so that whoever knows an older one starts anew.
+ * errors  RESOURCE_EXHAUSTED  names the limit */
+enum vxd_status vxd_named_volume_begin_anew(const struct vxd_named_volume *volume,
+                                            struct vxd_queue *queue,
+                                            struct vxd_volume **out, struct vxd_err *err);
+
+/* Puts it in the volume's place, which nothing has changed since; what was there is freed. It cannot
+ * fail. */
+void vxd_named_volume_replace(struct vxd_named_volume *volume, struct vxd_queue *queue,
+                              struct vxd_volume *take_volume, uint64_t n_images);
 
 /* Lets the volume grow as far as the limits leave it, before a call that may grow it. */
 void vxd_named_volume_allow(struct vxd_named_volume *volume);

@@ -191,11 +191,34 @@ out:
     return status;
 }
 
+/* All blocks that the disk has are removed, those outside a ball without a radius where no block has its
+ * centre; then all that are there now are added. */
+static enum vxd_status put_anew(const struct vxd_named_volume *volume,
+                                const struct vxd_volume_entry *entry,
+                                struct vxd_journal_txn *txn, struct added *added,
+                                struct vxd_err *err)
+{
+    struct vxd_volume_record removal = entry->record;
+    struct vxd_volume_region *region = &removal.decay.region;
+    enum vxd_status status;
+
+    removal.kind = VXD_VOLUME_RECORD_REMOVE;
+    region->is_ball = true;
+    memcpy(region->centre, volume->spec.origin_m, sizeof region->centre);
+    VXD_TRY(add_record(txn, volume, &removal, added, err));
+    status = put_blocks(volume, &entry->record, 0, txn, added, err);
+out:
+    return status;
+}
+
 static enum vxd_status put_changed(const struct vxd_named_volume *volume,
                                    const struct vxd_volume_entry *entry,
                                    struct vxd_journal_txn *txn, struct added *added,
                                    struct vxd_err *err)
 {
+    if (entry->replaces) {
+        return put_anew(volume, entry, txn, added, err);
+    }
     if (entry->record.kind == VXD_VOLUME_RECORD_SCAN) {
         return put_scan(volume, entry, txn, added, err);
     }

@@ -16,6 +16,7 @@
 #include "server/request/request.h"
 #include "voxeld/v1/refine.pb-c.h"
 #include "server/service/clouds/clouds.h"
+#include "server/service/volume/service_volume.h"
 #include "voxeld/v1/volume.pb-c.h"
 
 enum {
@@ -27,23 +28,6 @@ enum {
 /* What 2 GiB leave for the arrays beside all other fields. */
 #define VXD_VOLUME_REPLY_BYTES ((size_t)INT32_MAX - ((size_t)1 << 20))
 
-/* The commit of a request on a durable volume. Zero-initialised it is none. */
-struct vxd_volume_commit {
-    struct vxd_named_commit base;  /* first: request->commit is both */
-    struct vxd_named_volume *copy; /* READ: goes where what was read never was; held */
-    struct vxd_volume_entry entry;
-    size_t n_blocks; /* before the change */
-    bool is_change;
-};
-
-struct vxd_volume_job {
-    struct vxd_named_volume *volume; /* held */
-    struct vxd_named_volume *made;   /* a new one, not findable yet; held */
-    struct vxd_volume_commit commit;
-    int32_t *forgotten; /* keys of blocks that made room; freed by release */
-    struct vxd_columns columns;
-};
-
 /* --- volume_job.c: memory of a request ---------------------------------------------- */
 
 /* Finds the volume and holds it: job->volume. Where it is durable, what the request changes until
@@ -53,12 +37,6 @@ enum vxd_status vxd_volume_open(struct vxd_request *request, const char *name,
                                 struct vxd_err *err);
 
 /* --- volume_commit.c: durable volumes -------------------------------------------------- */
-
-/* Lists a request's commit: its change of the volume, or that it reads what is not decided. A change
- * is journalled as the blocks that it changed, unless the method says in commit.entry.record what it
- * was, by a kind of record. Before the volume is changed.
- * errors  UNAVAILABLE  the disk takes no changes now, or the volume is not to be seen */
-enum vxd_status vxd_volume_enlist(struct vxd_request *request, struct vxd_err *err);
 
 /* Ends a request, in finish, when its reply is complete, in another way than by a change of blocks:
  * a volume was made or dropped, or read. volume NULL: all volumes were read. */

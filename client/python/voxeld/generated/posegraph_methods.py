@@ -12,10 +12,14 @@ from .posegraph_records import (
     PosegraphContent,
     PosegraphInfo,
     PosegraphOptimized,
+    PosegraphRebuilding,
+    PosegraphRebuilt,
     PosegraphSolution,
     posegraph_content_of,
     posegraph_info_of,
     posegraph_optimized_of,
+    posegraph_rebuilding_of,
+    posegraph_rebuilt_of,
     posegraph_solution_of,
 )
 
@@ -129,6 +133,92 @@ def read(
     reply = exchange.send(self._client, "posegraph_read", message, [], timeout, request_id, None)
     with reply:
         return posegraph_content_of(reply, message, 0)
+
+
+def rebuild(
+    self: exchange.Noun,
+    *,
+    scene: str = "",
+    volume: str = "",
+    version: int = 0,
+    range_min_m: float = 0.0,
+    range_max_m: float = 0.0,
+    material: int = 0,
+    carve: bool = False,
+    carve_m: float = 0.0,
+    weight: float = 0.0,
+    timeout: float | None = None,
+    request_id: str | None = None,
+    sequence: int = 0,
+) -> PosegraphRebuilt:
+    """Makes a scene or a volume anew from all keyframes, on the server, as one change.
+
+    scene        one of the two is made anew. What was added to it otherwise, by edits or scans
+                 that are no keyframes, also while the rebuild runs, is not in it any more; a
+                 volume that changes meanwhile stays as it is (ABORTED)
+    version      0: the newest
+    range_min_m  nearer points are left out; farther ones hit nothing, but their rays pass up to
+                 there; metres; 0 to 1000
+    range_max_m  metres; 0 to 1000; 0: 100 m; of scenes, any
+    material     of all voxels that are hit
+    carve        rays from the keyframe's node to its points free what they pass, or erase it
+                 where the scene does not track free space
+    carve_m      as VolumeIntegratePoints.carve_m and weight; metres; 0 to 1000
+    weight       0 to 65535; 0: 1
+
+    Raises NotFound (no such pose graph, version, scene or volume), FailedPrecondition (the
+    graph has no keyframes, or a rebuild of it runs already), ResourceExhausted (what is made
+    does not fit beside what is there; names the limit), Aborted (PosegraphRebuildCancel has
+    ended it, or the volume was changed meanwhile).
+    """
+    message = exchange.message_of(
+        posegraph_pb2.PosegraphRebuildRequest,
+        name=self.name,
+        scene=scene,
+        volume=volume,
+        version=version,
+        range_min_m=range_min_m,
+        range_max_m=range_max_m,
+        material=material,
+        carve=carve,
+        carve_m=carve_m,
+        weight=weight,
+    )
+    reply = exchange.change(
+        self._client, "posegraph_rebuild", message, timeout, request_id, sequence
+    )
+    return posegraph_rebuilt_of(reply)
+
+
+def rebuild_status(
+    self: exchange.Noun,
+    *,
+    timeout: float | None = None,
+    request_id: str | None = None,
+) -> PosegraphRebuilding:
+    """How far the rebuild is that runs now, if one does.
+
+    Raises NotFound (no such pose graph)."""
+    message = exchange.message_of(posegraph_pb2.PosegraphRebuildStatusRequest, name=self.name)
+    reply = exchange.ask(self._client, "posegraph_rebuild_status", message, timeout, request_id)
+    return posegraph_rebuilding_of(reply)
+
+
+def rebuild_cancel(
+    self: exchange.Noun,
+    *,
+    timeout: float | None = None,
+    request_id: str | None = None,
+    sequence: int = 0,
+) -> bool:
+    """Ends the rebuild; what was to be made anew stays as it is. False where none ran.
+
+    Raises NotFound (no such pose graph)."""
+    message = exchange.message_of(posegraph_pb2.PosegraphRebuildCancelRequest, name=self.name)
+    reply = exchange.change(
+        self._client, "posegraph_rebuild_cancel", message, timeout, request_id, sequence
+    )
+    return bool(reply.was_running)
 
 
 def drop(

@@ -226,6 +226,48 @@ class PosegraphPlaces:
     engine_ms: float
 
 
+@dataclasses.dataclass(frozen=True)
+class PosegraphRebuilt:
+    """The outcome of rebuild.
+
+    version        of the poses that were used
+    n_points       of all keyframes, and those that hit
+    scene_version  the scene's new version, and what became of its voxels, as in SceneChange
+    n_blocks       what the volume has now
+    """
+
+    version: int
+    n_keyframes: int
+    n_points: int
+    n_used: int
+    scene_version: int
+    n_added: int
+    n_removed: int
+    n_changed: int
+    n_freed: int
+    n_blocks: int
+    stamp: int
+    engine_ms: float
+
+
+@dataclasses.dataclass(frozen=True)
+class PosegraphRebuilding:
+    """How far a rebuild is.
+
+    request_id  of its request
+    scene       what is made anew; the other one is empty
+    n_done      keyframes that are in it, and all
+    """
+
+    running: bool
+    request_id: str
+    scene: str
+    volume: str
+    n_done: int
+    n_keyframes: int
+    started_ns: int
+
+
 def posegraph_version_of(message: Any) -> PosegraphVersion:
     return PosegraphVersion(
         version=message.version,
@@ -380,4 +422,33 @@ def posegraph_places_of(message: Any) -> PosegraphPlaces:
         n_accepted=message.n_accepted,
         n_keyframes=message.n_keyframes,
         engine_ms=message.engine_ms,
+    )
+
+
+def posegraph_rebuilt_of(message: Any) -> PosegraphRebuilt:
+    return PosegraphRebuilt(
+        version=message.version,
+        n_keyframes=message.n_keyframes,
+        n_points=message.n_points,
+        n_used=message.n_used,
+        scene_version=message.scene_version,
+        n_added=message.n_added,
+        n_removed=message.n_removed,
+        n_changed=message.n_changed,
+        n_freed=message.n_freed,
+        n_blocks=message.n_blocks,
+        stamp=message.stamp,
+        engine_ms=message.engine_ms,
+    )
+
+
+def posegraph_rebuilding_of(message: Any) -> PosegraphRebuilding:
+    return PosegraphRebuilding(
+        running=message.running,
+        request_id=message.request_id,
+        scene=message.scene,
+        volume=message.volume,
+        n_done=message.n_done,
+        n_keyframes=message.n_keyframes,
+        started_ns=message.started_ns,
     )

@@ -320,6 +320,94 @@ class PosegraphReadResponse(_message.Message):
     version: int
     def __init__(self, version: _Optional[int] = ..., ids: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., poses: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., n_nodes: _Optional[int] = ..., flags: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., edge_ids: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., edge_poses: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., edge_information: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., edge_residuals: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., n_edges: _Optional[int] = ..., prior_ids: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., prior_poses: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., prior_information: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., n_priors: _Optional[int] = ..., points: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., n_points: _Optional[int] = ...) -> None: ...
 
+class PosegraphRebuildCancelRequest(_message.Message):
+    __slots__ = ["name"]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class PosegraphRebuildCancelResponse(_message.Message):
+    __slots__ = ["was_running"]
+    WAS_RUNNING_FIELD_NUMBER: _ClassVar[int]
+    was_running: bool
+    def __init__(self, was_running: bool = ...) -> None: ...
+
+class PosegraphRebuildRequest(_message.Message):
+    __slots__ = ["carve", "carve_m", "material", "name", "range_max_m", "range_min_m", "scene", "version", "volume", "weight"]
+    CARVE_FIELD_NUMBER: _ClassVar[int]
+    CARVE_M_FIELD_NUMBER: _ClassVar[int]
+    MATERIAL_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RANGE_MAX_M_FIELD_NUMBER: _ClassVar[int]
+    RANGE_MIN_M_FIELD_NUMBER: _ClassVar[int]
+    SCENE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    VOLUME_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    carve: bool
+    carve_m: float
+    material: int
+    name: str
+    range_max_m: float
+    range_min_m: float
+    scene: str
+    version: int
+    volume: str
+    weight: float
+    def __init__(self, name: _Optional[str] = ..., scene: _Optional[str] = ..., volume: _Optional[str] = ..., version: _Optional[int] = ..., range_min_m: _Optional[float] = ..., range_max_m: _Optional[float] = ..., material: _Optional[int] = ..., carve: bool = ..., carve_m: _Optional[float] = ..., weight: _Optional[float] = ...) -> None: ...
+
+class PosegraphRebuildResponse(_message.Message):
+    __slots__ = ["engine_ms", "n_added", "n_blocks", "n_changed", "n_freed", "n_keyframes", "n_points", "n_removed", "n_used", "scene_version", "stamp", "version"]
+    ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
+    N_ADDED_FIELD_NUMBER: _ClassVar[int]
+    N_BLOCKS_FIELD_NUMBER: _ClassVar[int]
+    N_CHANGED_FIELD_NUMBER: _ClassVar[int]
+    N_FREED_FIELD_NUMBER: _ClassVar[int]
+    N_KEYFRAMES_FIELD_NUMBER: _ClassVar[int]
+    N_POINTS_FIELD_NUMBER: _ClassVar[int]
+    N_REMOVED_FIELD_NUMBER: _ClassVar[int]
+    N_USED_FIELD_NUMBER: _ClassVar[int]
+    SCENE_VERSION_FIELD_NUMBER: _ClassVar[int]
+    STAMP_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    engine_ms: float
+    n_added: int
+    n_blocks: int
+    n_changed: int
+    n_freed: int
+    n_keyframes: int
+    n_points: int
+    n_removed: int
+    n_used: int
+    scene_version: int
+    stamp: int
+    version: int
+    def __init__(self, version: _Optional[int] = ..., n_keyframes: _Optional[int] = ..., n_points: _Optional[int] = ..., n_used: _Optional[int] = ..., scene_version: _Optional[int] = ..., n_added: _Optional[int] = ..., n_removed: _Optional[int] = ..., n_changed: _Optional[int] = ..., n_freed: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ..., engine_ms: _Optional[float] = ...) -> None: ...
+
+class PosegraphRebuildStatusRequest(_message.Message):
+    __slots__ = ["name"]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class PosegraphRebuildStatusResponse(_message.Message):
+    __slots__ = ["n_done", "n_keyframes", "request_id", "running", "scene", "started_ns", "volume"]
+    N_DONE_FIELD_NUMBER: _ClassVar[int]
+    N_KEYFRAMES_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_FIELD_NUMBER: _ClassVar[int]
+    SCENE_FIELD_NUMBER: _ClassVar[int]
+    STARTED_NS_FIELD_NUMBER: _ClassVar[int]
+    VOLUME_FIELD_NUMBER: _ClassVar[int]
+    n_done: int
+    n_keyframes: int
+    request_id: str
+    running: bool
+    scene: str
+    started_ns: int
+    volume: str
+    def __init__(self, running: bool = ..., request_id: _Optional[str] = ..., scene: _Optional[str] = ..., volume: _Optional[str] = ..., n_done: _Optional[int] = ..., n_keyframes: _Optional[int] = ..., started_ns: _Optional[int] = ...) -> None: ...
+
 class PosegraphRelocalizeRequest(_message.Message):
     __slots__ = ["candidates", "cell_m", "cloud", "descriptor", "id", "min_constraint", "min_fitness", "name", "network", "of_node", "output", "skip_recent"]
     CANDIDATES_FIELD_NUMBER: _ClassVar[int]

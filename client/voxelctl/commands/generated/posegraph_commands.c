@@ -117,6 +117,46 @@ static int run_optimize(struct voxeld_client *client, const struct ctl_globals *
     return ctl_flush();
 }
 
+static int run_rebuild(struct voxeld_client *client, const struct ctl_globals *globals,
+                       const struct ctl_posegraph_args *args)
+{
+    struct voxeld_posegraph_rebuild_request request = {0};
+    struct voxeld_posegraph_rebuilt *r;
+    struct voxeld_error error;
+
+    ctl_posegraph_rebuild_request(args, &request);
+    if (voxeld_posegraph_rebuild(client, &request, &r, &error) != VOXELD_OK) {
+        return ctl_failed(args->words[0], &error);
+    }
+    if (globals->json) {
+        ctl_posegraph_rebuild_json(r);
+    } else {
+        ctl_posegraph_print_rebuilt(args, r);
+    }
+    voxeld_posegraph_rebuilt_free(r);
+    return ctl_flush();
+}
+
+static int run_rebuild_status(struct voxeld_client *client,
+                              const struct ctl_globals *globals,
+                              const struct ctl_posegraph_args *args)
+{
+    struct voxeld_posegraph_rebuild_status *r;
+    struct voxeld_error error;
+
+    if (voxeld_posegraph_rebuild_status(client, NULL, args->words[0], &r, &error) !=
+        VOXELD_OK) {
+        return ctl_failed(args->words[0], &error);
+    }
+    if (globals->json) {
+        ctl_posegraph_rebuild_status_json(r);
+    } else {
+        ctl_posegraph_print_rebuild_status(args, r);
+    }
+    voxeld_posegraph_rebuild_status_free(r);
+    return ctl_flush();
+}
+
 static const struct sub {
     const struct ctl_manual *manual;
     ctl_posegraph_run_fn *run;
@@ -134,6 +174,9 @@ static const struct sub {
     {.manual = &ctl_posegraph_save_manual, .run = ctl_posegraph_save},
     {.manual = &ctl_posegraph_keyframe_manual, .run = ctl_posegraph_keyframe},
     {.manual = &ctl_posegraph_relocalize_manual, .run = ctl_posegraph_relocalize},
+    {.manual = &ctl_posegraph_rebuild_manual, .run = run_rebuild},
+    {.manual = &ctl_posegraph_rebuild_status_manual, .run = run_rebuild_status},
+    {.manual = &ctl_posegraph_rebuild_cancel_manual, .run = ctl_posegraph_rebuild_cancel},
 };
 
 static int run_parsed(const struct sub *sub, struct ctl_globals *globals,
@@ -175,7 +218,7 @@ static int run_sub(const struct sub *sub, struct ctl_globals *globals, int argc,
 
 static int run(struct ctl_globals *globals, int argc, char **argv)
 {
-    const char *names[9];
+    const char *names[12];
 
     if (argc < 2) {
         return ctl_usage("posegraph", "no subcommand");
@@ -184,7 +227,7 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
         (void)fputs(ctl_posegraph_help, stdout);
         return ctl_flush();
     }
-    for (size_t i = 0; i < 9; i++) {
+    for (size_t i = 0; i < 12; i++) {
         const struct sub *sub = &subs[0 + i];
 
         names[i] = strchr(sub->manual->command.name, ' ') + 1;
@@ -192,7 +235,7 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
             return run_sub(sub, globals, argc - 1, argv + 1);
         }
     }
-    return ctl_no_subcommand("posegraph", argv[1], names, 9);
+    return ctl_no_subcommand("posegraph", argv[1], names, 12);
 }
 
 const struct ctl_command ctl_posegraph = {
