@@ -32,6 +32,7 @@ N_CORES = len(os.sched_getaffinity(0))
 # Which architectures the release build has; CI compiles to PTX, which leaves out the assembler.
 ARCHITECTURES = os.environ.get("VOXELD_CUDA_ARCHITECTURES", "90-virtual")
 FULL_ARCHITECTURES = os.environ.get("VOXELD_CUDA_ARCHITECTURES", "90-real")
+N_SLOW = 40  # so many of the slowest tests are listed at the end
 # What no build and no test reads.
 NO_INPUT = (".github/", "LICENSE", "deploy/CHANGELOG.md")
 
@@ -160,6 +161,7 @@ class Figure:
     test_s: float = 0.0
     n_tests: int = 0
     note: str = ""
+    slow: list[tuple[float, str]] = field(default_factory=list)  # seconds and name of each test
 
 
 class Failure(Exception):
@@ -324,6 +326,7 @@ def run_tests(names: list[str], is_full: bool, n_jobs: int, repeat: int,
             figure = figures[case.get("name", "").split("/", 1)[0]]
             figure.test_s += float(case.get("time", "0"))
             figure.n_tests += 1
+            figure.slow.append((float(case.get("time", "0")), case.get("name", "")))
         if result.returncode != 0:
             raise Failure("tests failed")
 
@@ -359,6 +362,9 @@ def print_table(figures: dict[str, Figure]) -> None:
     for name, figure in figures.items():
         print(f"{name:<10} {figure.build_s:>8.0f} {figure.n_tests:>6} {figure.test_s:>18.0f}"
               f"  {figure.note}")
+    slow = sorted((test for figure in figures.values() for test in figure.slow), reverse=True)
+    for seconds, name in slow[:N_SLOW]:
+        print(f"{seconds:>8.0f} s {name}")
     print(f"all of it took {time.monotonic() - STARTED:.0f} s on {N_CORES} cores", flush=True)
 
 
@@ -444,8 +450,9 @@ def main() -> int:
     parser.add_argument("--busy", action="store_true",
                         help="beside a load that keeps all cores busy at the lowest priority")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run the tests N times")
-    parser.add_argument("--jobs", type=int, default=N_CORES + 1, metavar="N",
-                        help="tests at a time (default: one more than there are cores)")
+    parser.add_argument("--jobs", type=int, default=2 * N_CORES + 1, metavar="N",
+                        help="tests at a time (default: twice the cores and one, since half of them "
+                        "sleep most of the time)")
     arguments = parser.parse_args()
     known = [*STEPS, "packages", "mutants"] if arguments.full else STEPS
     for step in arguments.steps:
