@@ -103,21 +103,24 @@ static enum vxd_status hold_keyframes(struct vxd_request *request,
                         "%llu of the pose graph \"%s\" is not there (any more)",
                         (unsigned long long)input->version, input->name);
     }
-    if (content->n_keyframes == 0) {
-        return vxd_fail(err, VXD_FAILED_PRECONDITION, "name",
-                        "the pose graph \"%s\" has no keyframes", input->name);
-    }
-    job->keyframes = malloc(content->n_keyframes * sizeof *job->keyframes);
+    job->keyframes = malloc((content->n_keyframes + 1) * sizeof *job->keyframes);
     if (job->keyframes == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for %zu keyframes",
                         content->n_keyframes);
     }
-    for (size_t i = 0; i < version->n; i++) {
+    for (size_t i = 0; version != NULL && i < version->n; i++) {
         if (content->nodes[i].keyframe != NULL) {
             job->keyframes[job->n_keyframes++] = (struct vxd_rebuild_keyframe){
                 .keyframe = vxd_keyframe_hold(content->nodes[i].keyframe),
                 .T_map_node = version->poses[i]};
         }
+    }
+    /* An older version may have none of them, since it ends before their nodes. */
+    if (job->n_keyframes == 0) {
+        return vxd_fail(err, VXD_FAILED_PRECONDITION, "name",
+                        "the pose graph \"%s\" has no keyframes at version %llu",
+                        input->name,
+                        version != NULL ? (unsigned long long)version->version : 0);
     }
     job->reply->version = version->version;
     job->reply->n_keyframes = job->n_keyframes;

@@ -39,22 +39,22 @@ out:
     return status;
 }
 
-/* Of a volume that forgets its farthest blocks: makes room for a scan that was refused. */
-static bool make_space(struct vxd_rebuild_job *job, struct vxd_queue *queue,
+/* Of a volume that forgets its farthest blocks: forgets some for a scan that was refused. */
+static bool forget_for(struct vxd_rebuild_job *job, struct vxd_queue *queue,
                        enum vxd_status status, const struct vxd_volume_scan *scan)
 {
     const struct vxd_named_terms *terms = &job->base.volume.volume->named.terms;
     struct vxd_err why = {0};
     int32_t *keys = NULL;
     size_t n_keys = 0;
-    bool is_made = terms->forgets && status == VXD_RESOURCE_EXHAUSTED &&
-                   vxd_volume_forget_farthest(queue, job->volume.made,
-                                              scan->T_map_sensor.translation, &keys,
-                                              &n_keys, &why) == VXD_OK &&
-                   n_keys > 0;
+    bool has_forgotten = terms->forgets && status == VXD_RESOURCE_EXHAUSTED &&
+                         vxd_volume_forget_farthest(queue, job->volume.made,
+                                                    scan->T_map_sensor.translation, &keys,
+                                                    &n_keys, &why) == VXD_OK &&
+                         n_keys > 0;
 
     free(keys);
-    return is_made;
+    return has_forgotten;
 }
 
 enum vxd_status vxd_rebuild_integrate(struct vxd_request *request,
@@ -85,7 +85,7 @@ enum vxd_status vxd_rebuild_integrate(struct vxd_request *request,
                        &job->volume.points, &points, err));
     scan.points = points;
     status = vxd_volume_integrate_scan(queue, volume, &scan, &result, err);
-    if (make_space(job, queue, status, &scan)) {
+    if (forget_for(job, queue, status, &scan)) {
         status = vxd_volume_integrate_scan(queue, volume, &scan, &result, err);
     }
     if (status == VXD_RESOURCE_EXHAUSTED && err != NULL &&

@@ -271,6 +271,12 @@ def test_bad_requests_say_what_is_wrong_and_change_nothing(tmp_path: Path) -> No
                 graph.rebuild(**arguments)
         with pytest.raises(voxeld.FailedPrecondition, match="no keyframes"):
             empty.rebuild(scene="scene")
+        # What comes after an optimization is not in the version before it.
+        assert empty.optimize(start="keep").version == 2
+        empty.add([PosegraphNode(2, Pose())], [PosegraphEdge(1, 2, np.eye(4))])
+        empty.add_keyframe(2, hall(np.zeros(3), Rotation.identity(), 1, 100))
+        with pytest.raises(voxeld.FailedPrecondition, match="no keyframes at version 1"):
+            empty.rebuild(scene="scene", version=1)
         small = client.scene_create("small", 0.02, max_bytes=1 << 20, track_free=True)
         with pytest.raises(voxeld.ResourceExhausted):
             graph.rebuild(scene="small", carve=True)
