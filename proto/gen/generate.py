@@ -22,6 +22,7 @@ import objects
 import openapi
 import python_client
 import reference
+import shapes
 import shells
 import stock
 from model import Schema
@@ -43,6 +44,7 @@ def all_outputs() -> dict[str, str]:
     made |= openapi.outputs(schema, project_version())
     made |= reference.outputs(schema)
     made |= objects.outputs(schema)
+    made |= shapes.outputs(schema)
     faces = {p.stem: tomllib.loads(p.read_text()) for p in sorted((HERE / "faces").glob("*.toml"))}
     made |= shells.outputs(schema, faces)
     made |= command_runs.outputs(schema, faces)

@@ -130,7 +130,9 @@ class PythonClient:
         self.noun = noun
         self.face = face["python"]
         self.source = face["schema"]
-        self.records = self.face["records"]
+        # Records that requests alone have: they are written, never read.
+        self.inputs = self.face.get("inputs", {})
+        self.records = self.face["records"] | self.inputs
         self.owner = self.face.get("owner", noun.title())  # the class that has methods
         self.is_typed = self.face.get("typed", False)  # arrays of records have the schema's types
         self.names = self.face.get("members", {})  # field -> member or argument
@@ -147,6 +149,8 @@ class PythonClient:
         """Of a member of a record."""
         if f.path in self.face["types"] and f.message.name in self.records:
             return self.face["types"][f.path]
+        if f.message.name in self.inputs and f.is_message and f.message_of.name == "Vec3":
+            return "exchange.Vector"
         if f.is_rows:
             kind = "dict[str, exchange.Array]"
         elif f.is_tensor and self.is_typed:
@@ -378,10 +382,22 @@ class PythonClient:
                 f"def {snake(name)}_message(value: {name}, field: str) -> Any:",
                 "    return exchange.message_of(",
                 f"        {self.module_of(message)}.{message.name},",
+                "        field,",
                 *(f"        {v}" for v in values),
                 "    )",
             ]
         )
+
+    def emit_oneof(self, path: str, constant: str) -> str:
+        """Records that a oneof may be, each with the field's name and what writes it."""
+        message, oneof = path.split(".")
+        rows = []
+        for f in self.schema.messages[message].fields:
+            if f.oneof == oneof and f.message_of.name in self.inputs:
+                name = self.records[f.message_of.name]["class"]
+                rows.append(f'    {name}: ("{f.name}", {snake(name)}_message),')
+        kind = "dict[type, tuple[str, Callable[[Any, str], Any]]]"
+        return "\n".join([f"{constant}: {kind} = {{", *rows, "}"])
 
     def records_text(self) -> str:
         messages = [self.schema.messages[name] for name in self.records]
@@ -392,8 +408,10 @@ class PythonClient:
         }
         enums = [self.choices_line(self.schema.enums[name]) for name in self.face["choices"]]
         blocks = [self.emit_record(m) for m in messages]
-        blocks += [self.emit_reader(m) for m in messages]
+        blocks += [self.emit_reader(m) for m in messages if m.name not in self.inputs]
+        in_requests |= set(self.inputs)
         blocks += [self.emit_writer(m) for m in messages if m.name in in_requests]
+        blocks += [self.emit_oneof(*item) for item in self.face.get("oneofs", {}).items()]
         head = HEAD.format(
             schema=self.source, noun=self.noun, doc=f"What calls on {plural(self.noun)} give."
         )
@@ -402,7 +420,9 @@ class PythonClient:
 
     def record_imports(self, code: str) -> str:
         """What the records use."""
-        imports = "\nimport dataclasses\nfrom typing import Any\n\n"
+        imports = "\nimport dataclasses\n"
+        imports += "from collections.abc import Callable\n" if "Callable[" in code else ""
+        imports += "from typing import Any\n\n"
         numpy = "import numpy as np\n" if "np." in code else ""
         numpy += "import numpy.typing as npt\n" if "npt." in code else ""
         imports += f"{numpy}\n" if numpy else ""

@@ -5,7 +5,8 @@ voxeld_add_tests(unit/proto LIBRARIES voxeld_base TESTS
   proto_closest closest)
 voxeld_add_tests(unit/proto LIBRARIES voxeld_proto TESTS
   proto_files   file_formats
-  proto_schema  schema)
+  proto_schema  schema
+  proto_shapes  shapes)
 voxeld_add_tests(unit/proto LIBRARIES voxeld_proto voxeld_test_kinds TESTS
   proto_alloc   proto_alloc
   proto_decode  decode

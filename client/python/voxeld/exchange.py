@@ -25,6 +25,7 @@ from .shown import Named
 ArraySpec = npt.DTypeLike | tuple[npt.DTypeLike, int]
 Values = Mapping[str, npt.ArrayLike]
 Array = npt.NDArray[Any]
+Vector = Sequence[float] | npt.NDArray[Any]
 At = int | str
 """A version of a scene: its number, or the name of a snapshot."""
 
@@ -216,8 +217,9 @@ class Reply:
 # Values of the caller ----------------------------------------------------------------------
 
 
-def message_of(kind: Any, /, **members: Any) -> Any:
-    """Makes a message with these fields; an error names the one whose value is invalid."""
+def message_of(kind: Any, path: str = "", /, **members: Any) -> Any:
+    """Makes a message with these fields; an error names the one whose value is invalid, behind the
+    message's own path."""
     try:
         return kind(**members)
     except (TypeError, ValueError):
@@ -225,7 +227,7 @@ def message_of(kind: Any, /, **members: Any) -> Any:
             try:
                 kind(**{name: value})
             except (TypeError, ValueError) as e:
-                raise InvalidArgument(str(e), name) from None
+                raise InvalidArgument(str(e), f"{path}.{name}" if path else name) from None
         raise
 
 

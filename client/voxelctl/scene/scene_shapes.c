@@ -5,20 +5,20 @@
 #include <string.h>
 
 #include "client/voxelctl/scene/scene_commands.h"
+#include "proto/base/shapes.h"
 
 enum {
     MOST_NUMBERS = 9
 };
 
-/* Shapes that are numbers: they are the first doubles of their structs. */
+/* Shapes that are numbers, as many as vxd_shapes says: they are the first doubles of their structs. */
 static const struct {
     enum ctl_scene_option option;
     enum voxeld_scene_shape shape;
-    size_t n;
-} plain[] = {{CTL_SCENE_EDIT_BOX, VOXELD_SHAPE_BOX, 6},
-             {CTL_SCENE_EDIT_BALL, VOXELD_SHAPE_BALL, 4},
-             {CTL_SCENE_EDIT_CAPSULE, VOXELD_SHAPE_CAPSULE, 7},
-             {CTL_SCENE_EDIT_HALF_SPACE, VOXELD_SHAPE_HALF_SPACE, 4}};
+} plain[] = {{CTL_SCENE_EDIT_BOX, VOXELD_SHAPE_BOX},
+             {CTL_SCENE_EDIT_BALL, VOXELD_SHAPE_BALL},
+             {CTL_SCENE_EDIT_CAPSULE, VOXELD_SHAPE_CAPSULE},
+             {CTL_SCENE_EDIT_HALF_SPACE, VOXELD_SHAPE_HALF_SPACE}};
 
 _Static_assert(offsetof(struct voxeld_scene_box, high) == 3 * sizeof(double) &&
                    offsetof(struct voxeld_scene_ball, radius) == 3 * sizeof(double) &&
@@ -26,22 +26,17 @@ _Static_assert(offsetof(struct voxeld_scene_box, high) == 3 * sizeof(double) &&
                    offsetof(struct voxeld_scene_half_space, offset) == 3 * sizeof(double),
                "without gaps");
 
-/* Actions, and what their number is. */
+/* Actions whose option has one number at most, which is what the action takes. */
 static const struct {
     enum ctl_scene_option option;
     enum voxeld_scene_action action;
-    enum {
-        NO_NUMBER,
-        MATERIAL,
-        THRESHOLD
-    } number;
-} actions[] = {{CTL_SCENE_EDIT_FILL, VOXELD_SCENE_FILL, MATERIAL},
-               {CTL_SCENE_EDIT_PAINT, VOXELD_SCENE_PAINT, MATERIAL},
-               {CTL_SCENE_EDIT_ERASE, VOXELD_SCENE_ERASE, NO_NUMBER},
-               {CTL_SCENE_EDIT_FREE, VOXELD_SCENE_SET_FREE, NO_NUMBER},
-               {CTL_SCENE_EDIT_LEAVE, VOXELD_SCENE_KEEP, NO_NUMBER},
-               {CTL_SCENE_EDIT_ERODE, VOXELD_SCENE_ERODE, THRESHOLD},
-               {CTL_SCENE_EDIT_DILATE, VOXELD_SCENE_DILATE, THRESHOLD}};
+} actions[] = {{CTL_SCENE_EDIT_FILL, VOXELD_SCENE_FILL},
+               {CTL_SCENE_EDIT_PAINT, VOXELD_SCENE_PAINT},
+               {CTL_SCENE_EDIT_ERASE, VOXELD_SCENE_ERASE},
+               {CTL_SCENE_EDIT_FREE, VOXELD_SCENE_SET_FREE},
+               {CTL_SCENE_EDIT_LEAVE, VOXELD_SCENE_KEEP},
+               {CTL_SCENE_EDIT_ERODE, VOXELD_SCENE_ERODE},
+               {CTL_SCENE_EDIT_DILATE, VOXELD_SCENE_DILATE}};
 
 /* Takes a file that holds a part of the last operation. */
 static bool add_file(struct ctl_scene_edits *edits, enum ctl_scene_part part,
@@ -64,13 +59,14 @@ static bool take_shape(struct ctl_scene_edits *edits, const struct ctl_step *ste
     double numbers[MOST_NUMBERS];
 
     for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++) {
+        size_t n = vxd_shapes[plain[i].shape].n_numbers;
+
         if ((int)plain[i].option == step->option) {
             op = voxeld_scene_add(&edits->operations, plain[i].shape);
-            if (op == NULL ||
-                ctl_parse_doubles(step->value, numbers, plain[i].n) != plain[i].n) {
+            if (op == NULL || ctl_parse_doubles(step->value, numbers, n) != n) {
                 return false;
             }
-            memcpy(&op->in, numbers, plain[i].n * sizeof numbers[0]);
+            memcpy(&op->in, numbers, n * sizeof numbers[0]);
             return true;
         }
     }
@@ -157,11 +153,15 @@ static bool set_action(struct voxeld_scene_operation *op, const struct ctl_step 
 {
     for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++) {
         if ((int)actions[i].option == step->option) {
+            unsigned takes = vxd_actions[actions[i].action].takes;
+
             op->action = actions[i].action;
-            return actions[i].number == NO_NUMBER ||
-                   (actions[i].number == MATERIAL
-                        ? ctl_parse_u32(step->value, 0, UINT16_MAX, &op->material)
-                        : ctl_parse_u32(step->value, 1, 6, &op->threshold));
+            if ((takes & VXD_TAKES_MATERIAL) != 0) {
+                return ctl_parse_u32(step->value, 0, UINT16_MAX, &op->material);
+            }
+            return (takes & VXD_TAKES_THRESHOLD) == 0 ||
+                   ctl_parse_u32(step->value, 1, VXD_OPERATION_THRESHOLD_MAX,
+                                 &op->threshold);
         }
     }
     switch ((enum ctl_scene_option)step->option) {

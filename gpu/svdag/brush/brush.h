@@ -6,6 +6,7 @@
 #define VXD_GPU_SVDAG_BRUSH_BRUSH_H
 
 #include "gpu/svdag/svdag.h"
+#include "proto/base/shapes.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -71,24 +72,26 @@ struct vxd_svdag_shape {
     struct vxd_svdag_heights field;
 };
 
-/* What becomes of the voxels in the shape. */
+/* What becomes of the voxels in the shape, by the numbers of the wire, which the journal has, too. */
 enum vxd_svdag_action {
-    VXD_SVDAG_FILL = 0,     /* they become occupied, with `value` */
-    VXD_SVDAG_ERASE = 1,    /* they become not set */
-    VXD_SVDAG_SET_FREE = 2, /* they become FREE; only in scenes that track it */
-    VXD_SVDAG_PAINT = 3,    /* the occupied ones take `value` */
-    VXD_SVDAG_REPLACE = 4,  /* the occupied ones with value `from` take `value` */
+    VXD_SVDAG_FILL = VXD_ACTION_FILL,   /* they become occupied, with `value` */
+    VXD_SVDAG_ERASE = VXD_ACTION_ERASE, /* they become not set */
+    VXD_SVDAG_SET_FREE =
+        VXD_ACTION_SET_FREE, /* they become FREE; only in scenes that track it */
+    VXD_SVDAG_PAINT = VXD_ACTION_PAINT, /* the occupied ones take `value` */
+    VXD_SVDAG_REPLACE =
+        VXD_ACTION_REPLACE, /* the occupied ones with value `from` take `value` */
     /* Both read the state before the operation. ERODE: occupied voxels with fewer than
      * `threshold` occupied face neighbours become not set; a voxel outside the scene is
      * not occupied. DILATE: voxels that are not occupied and have at least `threshold`
      * occupied neighbours take the value of the first of -x, +x, -y, +y, -z, +z. For all
      * shapes but VOXELS and HEIGHTFIELD. */
-    VXD_SVDAG_ERODE = 5,
-    VXD_SVDAG_DILATE = 6,
+    VXD_SVDAG_ERODE = VXD_ACTION_ERODE,
+    VXD_SVDAG_DILATE = VXD_ACTION_DILATE,
     /* Copies to the box what was elsewhere before the operation: voxel p of the box
      * becomes voxel from_voxel + M (p - low), by voxel indices. For boxes of whole voxels
      * only. */
-    VXD_SVDAG_COPY = 7
+    VXD_SVDAG_COPY = VXD_ACTION_COPY
 };
 
 struct vxd_svdag_op {

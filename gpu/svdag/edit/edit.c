@@ -21,7 +21,6 @@ struct edit_call {
 /* Checks ---------------------------------------------------------------------------------- */
 
 #define MAX_CELLS ((uint64_t)1 << 26)
-#define MAX_NOISE_BITS 16
 
 #if defined(__GNUC__)
 __attribute__((format(printf, 4, 5)))
@@ -75,9 +74,10 @@ static enum vxd_status check_radius(const struct vxd_svdag_shape *shape, size_t 
                    "%lld units, must be at least 0, with the radius at most 2^31",
                    (long long)shape->amplitude);
     }
-    if (is_noisy && (shape->cell_bits < 0 || shape->cell_bits > MAX_NOISE_BITS)) {
+    if (is_noisy &&
+        (shape->cell_bits < 0 || shape->cell_bits > VXD_BALL_NOISE_CELL_BITS_MAX)) {
         return bad(err, number, "shape.cell_bits", "%d, must be 0 to %d",
-                   shape->cell_bits, MAX_NOISE_BITS);
+                   shape->cell_bits, VXD_BALL_NOISE_CELL_BITS_MAX);
     }
     return VXD_OK;
 }
@@ -215,8 +215,9 @@ static enum vxd_status check_morph(const struct vxd_svdag_op *op, size_t number,
         return bad(err, number, "shape.kind",
                    "lists and heightfields cannot be eroded or dilated");
     }
-    if (op->threshold < 1 || op->threshold > 6) {
-        return bad(err, number, "threshold", "%d, must be 1 to 6", op->threshold);
+    if (op->threshold < 1 || op->threshold > VXD_OPERATION_THRESHOLD_MAX) {
+        return bad(err, number, "threshold", "%d, must be 1 to %d", op->threshold,
+                   VXD_OPERATION_THRESHOLD_MAX);
     }
     return VXD_OK;
 }

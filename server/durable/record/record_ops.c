@@ -19,7 +19,6 @@
 #include "server/durable/record/record_internal.h"
 
 enum {
-    MAX_NOISE_BITS = 16,
     MAX_MATERIAL = 65535
 };
 #define MAX_CELLS ((uint64_t)1 << 26)
@@ -50,7 +49,7 @@ static const char *check_round(const struct vxd_svdag_shape *shape)
     if (shape->amplitude < 0 || shape->amplitude > VXD_SVDAG_MAX_COORDINATE - shape->r) {
         return "the amplitude is not 0 to what the radius leaves of 2^31 units";
     }
-    return shape->cell_bits < 0 || shape->cell_bits > MAX_NOISE_BITS
+    return shape->cell_bits < 0 || shape->cell_bits > VXD_BALL_NOISE_CELL_BITS_MAX
                ? "cell_bits is not 0 to 16"
                : NULL;
 }
@@ -157,7 +156,8 @@ static const char *check_op(const struct vxd_svdag_op *op)
                    : "no scene has such a material";
     case VXD_SVDAG_ERODE:
     case VXD_SVDAG_DILATE:
-        return !is_list && op->threshold >= 1 && op->threshold <= 6
+        return !is_list && op->threshold >= 1 &&
+                       op->threshold <= VXD_OPERATION_THRESHOLD_MAX
                    ? NULL
                    : "a threshold that is not 1 to 6, or a list";
     case VXD_SVDAG_COPY:
@@ -295,7 +295,8 @@ static void get_noise(struct vxd_bytes_in *in, struct vxd_svdag_shape *shape)
 
     shape->amplitude = get_within(in);
     cell_bits = vxd_bytes_get_number(in);
-    in->is_bad = in->is_bad || seed > UINT32_MAX || cell_bits > MAX_NOISE_BITS;
+    in->is_bad =
+        in->is_bad || seed > UINT32_MAX || cell_bits > VXD_BALL_NOISE_CELL_BITS_MAX;
     shape->seed = (uint32_t)seed;
     shape->cell_bits = in->is_bad ? 0 : (int)cell_bits;
 }

@@ -375,7 +375,8 @@ enum vxd_status vxd_scene_read_operation(const struct vxd_scene *scene,
 
 /* --- scene_heights.c -------------------------------------------------------------------- */
 
-/* errors  INVALID_ARGUMENT  "operations[3].heightfield.cell" */
+/* Checks the array; scene_shapes.c has checked the numbers beside it.
+ * errors  INVALID_ARGUMENT  "operations[3].heightfield.heights" */
 enum vxd_status vxd_scene_check_heights(const Voxeld__V1__SceneHeightfield *field,
                                         const char *path, struct vxd_err *err);
 /* Fills out->shape.field and low; memory of the request's.

@@ -40,17 +40,6 @@ enum vxd_status vxd_scene_check_heights(const Voxeld__V1__SceneHeightfield *fiel
                         "must be of shape n_x x n_y, 1 to %d numbers in all",
                         MAX_HEIGHTS);
     }
-    if (!(field->cell > 0) || !isfinite(field->cell)) {
-        return fail_at(err, VXD_INVALID_ARGUMENT, path, "cell", "> 0 and finite",
-                       field->cell);
-    }
-    if (!isfinite(field->x) || !isfinite(field->y)) {
-        return fail_at(err, VXD_INVALID_ARGUMENT, path, isfinite(field->x) ? "y" : "x",
-                       "finite", isfinite(field->x) ? field->y : field->x);
-    }
-    if (!isfinite(field->low_z)) {
-        return fail_at(err, VXD_INVALID_ARGUMENT, path, "low_z", "finite", field->low_z);
-    }
     return vxd_scene_check_numbers(heights, member, (size_t)heights->shape[1], false,
                                    &n_rows, err);
 }

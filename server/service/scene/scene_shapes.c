@@ -3,10 +3,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "proto/base/shapes.h"
 #include "server/service/scene/scene.h"
 
 enum {
-    MAX_CELL_BITS = 16,
     NORMAL_BITS = 30 /* of the longest component of a half-space's normal */
 };
 
@@ -37,86 +37,107 @@ static void make_path(char path[VXD_SCENE_PATH_BYTES], size_t i, const char *mem
 
 /* --- what the message alone says ---------------------------------------------------------- */
 
-static enum vxd_status check_length(double length, size_t i, const char *member,
-                                    struct vxd_err *err)
+/* Fails for a member whose number is out of its range. */
+static enum vxd_status fail_range(const struct vxd_shape_member *member, double number,
+                                  const char *path, struct vxd_err *err)
 {
-    if (!(length >= 0) || !isfinite(length)) {
-        return fail_at(err, VXD_INVALID_ARGUMENT, i, member,
-                       "is %g, it must be >= 0 and finite", length);
+    if (member->kind == VXD_SHAPE_COUNT) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, path,
+                        "is %.0f, it must be %.0f to %.0f", number, member->low,
+                        member->high);
     }
-    return VXD_OK;
+    if (member->low == -DBL_MAX) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, path, "is %g, it must be finite",
+                        number);
+    }
+    return vxd_fail(err, VXD_INVALID_ARGUMENT, path, "is %g, it must be %s %g and finite",
+                    number, member->above_low ? ">" : ">=", member->low);
 }
 
-static enum vxd_status check_vector(const Voxeld__V1__Vec3 *v, size_t i,
-                                    const char *member, struct vxd_err *err)
+static bool is_finite(const Voxeld__V1__Vec3 *v)
 {
+    return v != NULL && isfinite(v->x) && isfinite(v->y) && isfinite(v->z);
+}
+
+static double number_at(const struct vxd_shape_member *member, const void *value)
+{
+    uint32_t count;
+    double number;
+
+    if (member->kind == VXD_SHAPE_COUNT) {
+        memcpy(&count, value, sizeof count);
+        return count;
+    }
+    memcpy(&number, value, sizeof number);
+    return number;
+}
+
+/* Checks a member that is no array; the range is that of the schema. */
+static enum vxd_status check_member(const struct vxd_shape_info *shape,
+                                    const struct vxd_shape_member *member,
+                                    const void *value, size_t i, struct vxd_err *err)
+{
+    bool is_vector = member->kind == VXD_SHAPE_VECTOR;
+    const Voxeld__V1__Vec3 *vector = is_vector ? vxd_field_pointer(value) : NULL;
+    double number = is_vector ? 0 : number_at(member, value);
     char path[VXD_SCENE_PATH_BYTES];
 
-    make_path(path, i, member);
-    return vxd_scene_check_vector(v, path, err);
+    if (is_vector ? is_finite(vector)
+                  : (member->above_low ? number > member->low : number >= member->low) &&
+                        number <= member->high) {
+        return VXD_OK;
+    }
+    (void)snprintf(path, sizeof path, "operations[%zu].%s.%s", i, shape->name,
+                   member->name);
+    return is_vector ? vxd_scene_check_vector(vector, path, err)
+                     : fail_range(member, number, path, err);
+}
+
+/* Checks each member by itself. The schema has them in the order of their numbers, as protobuf-c has
+ * the fields of a message. */
+static enum vxd_status check_members(const Voxeld__V1__SceneOperation *operation,
+                                     size_t i, struct vxd_err *err)
+{
+    const struct vxd_shape_info *shape = &vxd_shapes[operation->shape_case];
+    const ProtobufCMessage *message = vxd_field_pointer(&operation->box);
+    enum vxd_status status = VXD_OK;
+
+    for (size_t k = 0; k < shape->n_members && status == VXD_OK; k++) {
+        const uint8_t *value =
+            (const uint8_t *)message + message->descriptor->fields[k].offset;
+
+        if (shape->members[k].kind != VXD_SHAPE_ARRAY) {
+            status = check_member(shape, &shape->members[k], value, i, err);
+        }
+    }
+    return status;
 }
 
 static enum vxd_status check_box(const Voxeld__V1__SceneBox *box, size_t i,
                                  struct vxd_err *err)
 {
-    char path[VXD_SCENE_PATH_BYTES];
-    enum vxd_status status;
-
-    make_path(path, i, "box");
-    status = vxd_scene_check_box(box, path, err);
-    if (status == VXD_OK && (box->low->x >= box->high->x || box->low->y >= box->high->y ||
-                             box->low->z >= box->high->z)) {
-        status = fail_at(err, VXD_INVALID_ARGUMENT, i, "box.high",
-                         "(%g, %g, %g) must be above low on every axis", box->high->x,
-                         box->high->y, box->high->z);
+    if (box->low->x >= box->high->x || box->low->y >= box->high->y ||
+        box->low->z >= box->high->z) {
+        return fail_at(err, VXD_INVALID_ARGUMENT, i, "box.high",
+                       "(%g, %g, %g) must be above low on every axis", box->high->x,
+                       box->high->y, box->high->z);
     }
-    return status;
+    return VXD_OK;
 }
 
-static enum vxd_status check_ball(const Voxeld__V1__SceneBall *ball, size_t i,
-                                  struct vxd_err *err)
+static enum vxd_status check_normal(const Voxeld__V1__Vec3 *n, size_t i,
+                                    struct vxd_err *err)
 {
-    enum vxd_status status;
-
-    VXD_TRY(check_vector(ball->centre, i, "ball.centre", err));
-    VXD_TRY(check_length(ball->radius, i, "ball.radius", err));
-    VXD_TRY(check_length(ball->noise, i, "ball.noise", err));
-    if (ball->noise_cell_bits > MAX_CELL_BITS) {
-        status =
-            fail_at(err, VXD_INVALID_ARGUMENT, i, "ball.noise_cell_bits",
-                    "is %u, it must be 0 to %d", ball->noise_cell_bits, MAX_CELL_BITS);
+    if (n->x == 0 && n->y == 0 && n->z == 0) {
+        return fail_at(err, VXD_INVALID_ARGUMENT, i, "half_space.normal",
+                       "is zero: it has no direction");
     }
-out:
-    return status;
+    return VXD_OK;
 }
 
-static enum vxd_status check_capsule(const Voxeld__V1__SceneCapsule *capsule, size_t i,
-                                     struct vxd_err *err)
+static bool takes(const Voxeld__V1__SceneOperation *operation, unsigned members)
 {
-    enum vxd_status status;
-
-    VXD_TRY(check_vector(capsule->a, i, "capsule.a", err));
-    VXD_TRY(check_vector(capsule->b, i, "capsule.b", err));
-    status = check_length(capsule->radius, i, "capsule.radius", err);
-out:
-    return status;
-}
-
-static enum vxd_status check_half_space(const Voxeld__V1__SceneHalfSpace *half, size_t i,
-                                        struct vxd_err *err)
-{
-    const Voxeld__V1__Vec3 *n = half->normal;
-    enum vxd_status status = check_vector(n, i, "half_space.normal", err);
-
-    if (status == VXD_OK && n->x == 0 && n->y == 0 && n->z == 0) {
-        status = fail_at(err, VXD_INVALID_ARGUMENT, i, "half_space.normal",
-                         "is zero: it has no direction");
-    }
-    if (status == VXD_OK && !isfinite(half->offset)) {
-        status =
-            fail_at(err, VXD_INVALID_ARGUMENT, i, "half_space.offset", "is not finite");
-    }
-    return status;
+    return (vxd_actions[operation->action].takes & members) != 0;
 }
 
 static enum vxd_status check_points(const Voxeld__V1__SceneOperation *operation, size_t i,
@@ -133,8 +154,8 @@ static enum vxd_status check_points(const Voxeld__V1__SceneOperation *operation,
         return VXD_OK;
     }
     make_path(path, i, "points.materials");
-    if (operation->action != VOXELD__V1__SCENE_ACTION__SCENE_FILL &&
-        operation->action != VOXELD__V1__SCENE_ACTION__SCENE_PAINT) {
+    if (!takes(operation, VXD_TAKES_MATERIAL) ||
+        takes(operation, VXD_TAKES_FROM_MATERIAL)) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, path,
                         "go with SCENE_FILL and SCENE_PAINT alone");
     }
@@ -147,26 +168,29 @@ static enum vxd_status check_shape(const Voxeld__V1__SceneOperation *operation, 
                                    struct vxd_err *err)
 {
     char path[VXD_SCENE_PATH_BYTES];
+    enum vxd_status status = VXD_OK;
 
+    if (operation->shape_case == VOXELD__V1__SCENE_OPERATION__SHAPE__NOT_SET) {
+        return fail_at(err, VXD_INVALID_ARGUMENT, i, "",
+                       "has no shape: box, ball, capsule, half_space, points or "
+                       "heightfield is required");
+    }
+    VXD_TRY(check_members(operation, i, err));
     switch (operation->shape_case) {
     case VOXELD__V1__SCENE_OPERATION__SHAPE_BOX:
         return check_box(operation->box, i, err);
-    case VOXELD__V1__SCENE_OPERATION__SHAPE_BALL:
-        return check_ball(operation->ball, i, err);
-    case VOXELD__V1__SCENE_OPERATION__SHAPE_CAPSULE:
-        return check_capsule(operation->capsule, i, err);
     case VOXELD__V1__SCENE_OPERATION__SHAPE_HALF_SPACE:
-        return check_half_space(operation->half_space, i, err);
+        return check_normal(operation->half_space->normal, i, err);
     case VOXELD__V1__SCENE_OPERATION__SHAPE_POINTS:
         return check_points(operation, i, err);
     case VOXELD__V1__SCENE_OPERATION__SHAPE_HEIGHTFIELD:
         make_path(path, i, "heightfield");
         return vxd_scene_check_heights(operation->heightfield, path, err);
     default:
-        return fail_at(err, VXD_INVALID_ARGUMENT, i, "",
-                       "has no shape: box, ball, capsule, half_space, points or "
-                       "heightfield is required");
+        break;
     }
+out:
+    return status;
 }
 
 /* Whether each row and column has one 1 or -1. */
@@ -197,10 +221,10 @@ static enum vxd_status check_copy(const Voxeld__V1__SceneOperation *operation, s
                                   struct vxd_err *err)
 {
     const Voxeld__V1__SceneCopy *copy = operation->copy;
-    bool is_copy = operation->action == VOXELD__V1__SCENE_ACTION__SCENE_COPY;
+    char path[VXD_SCENE_PATH_BYTES];
     enum vxd_status status;
 
-    if (!is_copy) {
+    if (!takes(operation, VXD_TAKES_COPY)) {
         return copy == NULL ? VXD_OK
                             : fail_at(err, VXD_INVALID_ARGUMENT, i, "copy",
                                       "goes with SCENE_COPY alone");
@@ -213,7 +237,8 @@ static enum vxd_status check_copy(const Voxeld__V1__SceneOperation *operation, s
         return fail_at(err, VXD_INVALID_ARGUMENT, i, "action",
                        "SCENE_COPY takes a box alone");
     }
-    status = check_vector(copy->from, i, "copy.from", err);
+    make_path(path, i, "copy.from");
+    status = vxd_scene_check_vector(copy->from, path, err);
     if (status == VXD_OK && copy->n_matrix != 0 &&
         (copy->n_matrix != 9 || !is_turn(copy->matrix))) {
         status = fail_at(err, VXD_INVALID_ARGUMENT, i, "copy.matrix",
@@ -227,11 +252,6 @@ static enum vxd_status check_copy(const Voxeld__V1__SceneOperation *operation, s
 static enum vxd_status check_pin(const Voxeld__V1__SceneOperation *operation, size_t i,
                                  struct vxd_err *err)
 {
-    bool is_whole = operation->action == VOXELD__V1__SCENE_ACTION__SCENE_FILL ||
-                    operation->action == VOXELD__V1__SCENE_ACTION__SCENE_ERASE ||
-                    operation->action == VOXELD__V1__SCENE_ACTION__SCENE_SET_FREE ||
-                    operation->action == VOXELD__V1__SCENE_ACTION__SCENE_KEEP;
-
     if ((int)operation->pin < (int)VOXELD__V1__SCENE_PIN__SCENE_PIN_UNCHANGED ||
         (int)operation->pin > (int)VOXELD__V1__SCENE_PIN__SCENE_UNPINNED) {
         return fail_at(err, VXD_INVALID_ARGUMENT, i, "pin",
@@ -239,7 +259,8 @@ static enum vxd_status check_pin(const Voxeld__V1__SceneOperation *operation, si
                        "SCENE_UNPINNED",
                        (int)operation->pin);
     }
-    if (operation->pin != VOXELD__V1__SCENE_PIN__SCENE_PIN_UNCHANGED && !is_whole) {
+    if (operation->pin != VOXELD__V1__SCENE_PIN__SCENE_PIN_UNCHANGED &&
+        !takes(operation, VXD_TAKES_PIN)) {
         return fail_at(
             err, VXD_INVALID_ARGUMENT, i, "pin",
             "goes with SCENE_FILL, SCENE_ERASE, SCENE_SET_FREE and SCENE_KEEP");
@@ -255,14 +276,14 @@ static enum vxd_status check_pin(const Voxeld__V1__SceneOperation *operation, si
 static enum vxd_status check_morph(const Voxeld__V1__SceneOperation *operation, size_t i,
                                    struct vxd_err *err)
 {
-    bool is_morph = operation->action == VOXELD__V1__SCENE_ACTION__SCENE_ERODE ||
-                    operation->action == VOXELD__V1__SCENE_ACTION__SCENE_DILATE;
+    bool is_morph = takes(operation, VXD_TAKES_THRESHOLD);
 
-    if (operation->threshold > 6 || (!is_morph && operation->threshold != 0)) {
+    if (operation->threshold > VXD_OPERATION_THRESHOLD_MAX ||
+        (!is_morph && operation->threshold != 0)) {
         return fail_at(err, VXD_INVALID_ARGUMENT, i, "threshold",
-                       "is %u, it must be 1 to 6 (0 = the default) with SCENE_ERODE and "
+                       "is %u, it must be 1 to %d (0 = the default) with SCENE_ERODE and "
                        "SCENE_DILATE, 0 with others",
-                       operation->threshold);
+                       operation->threshold, VXD_OPERATION_THRESHOLD_MAX);
     }
     if (is_morph &&
         (operation->shape_case == VOXELD__V1__SCENE_OPERATION__SHAPE_POINTS ||
@@ -278,11 +299,11 @@ enum vxd_status vxd_scene_check_operation(const Voxeld__V1__SceneOperation *oper
 {
     enum vxd_status status;
 
-    if ((int)operation->action < (int)VOXELD__V1__SCENE_ACTION__SCENE_FILL ||
-        (int)operation->action > (int)VOXELD__V1__SCENE_ACTION__SCENE_KEEP) {
+    if ((int)operation->action < 0 || (int)operation->action >= VXD_N_ACTIONS) {
         return fail_at(err, VXD_INVALID_ARGUMENT, i, "action",
-                       "is %d, known are 0 to 8: SCENE_FILL to SCENE_KEEP",
-                       (int)operation->action);
+                       "is %d, known are 0 to %d: %s to %s", (int)operation->action,
+                       VXD_N_ACTIONS - 1, vxd_actions[0].name,
+                       vxd_actions[VXD_N_ACTIONS - 1].name);
     }
     VXD_TRY(check_pin(operation, i, err));
     VXD_TRY(check_shape(operation, i, err));

@@ -260,6 +260,17 @@ def test_edits_count_once_and_only_at_their_version(scene: voxeld.Scene) -> None
             "operations[0].action",
         ),
         (lambda s: s.edit([voxeld.Ball((0, 0, 0), 1), 3]), "operations[1]"),
+        (lambda s: s.edit(voxeld.Ball((0, 0, 0), "far")), "operations[0].ball.radius"),
+        (
+            lambda s: s.edit(voxeld.Ball((0, 0, 0), 1, noise_seed=-1)),
+            "operations[0].ball.noise_seed",
+        ),
+        (lambda s: s.edit(voxeld.Ball((0, 0, 0), -1)), "operations[0].ball.radius"),
+        (lambda s: s.edit(voxeld.HalfSpace((1, 0, 0), [])), "operations[0].half_space.offset"),
+        (
+            lambda s: s.edit(voxeld.Operation(voxeld.Ball((0, 0, 0), 1), pin="loose")),
+            "operations[0].pin",
+        ),
         (lambda s: s.edit(voxeld.PointList([[1, 2]])), "operations[0].points.points"),
         (
             lambda s: s.edit(voxeld.PointList([[1, 2, 3]], [-1])),

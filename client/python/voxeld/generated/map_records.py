@@ -348,6 +348,7 @@ def saved_of(message: Any) -> Saved:
 def lattice_message(value: Lattice, field: str) -> Any:
     return exchange.message_of(
         hashmap_pb2.MapLattice,
+        field,
         size=wire.vec3(value.size, f"{field}.size"),
         origin=wire.vec3(value.origin, f"{field}.origin"),
         frame_id=value.frame_id,

@@ -5,12 +5,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .. import exchange
+from voxeld.v1 import scene_pb2
+
+from .. import exchange, wire
 from ..shown import shown
 from ..cloud import Pose
 from ..durability import durable_of
@@ -19,6 +22,8 @@ from .odometry_records import ODOMETRY_REASONS, ODOMETRY_STATUSS
 
 SCENE_FUSIONS = ("", "last", "log-odds")
 SCENE_VERSION_KINDS = ("made", "edited", "integrated", "undone", "redone", "decayed")
+SCENE_ACTIONS = ("fill", "erase", "set_free", "paint", "replace", "erode", "dilate", "copy", "keep")
+SCENE_PINS = ("", "pinned", "unpinned")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -480,6 +485,52 @@ class Collected:
     replayed: bool
 
 
+@dataclasses.dataclass(frozen=True)
+class Box:
+    """The positions low <= p < high."""
+
+    low: exchange.Vector
+    high: exchange.Vector
+
+
+@dataclasses.dataclass(frozen=True)
+class Ball:
+    """The positions within radius of the centre.
+
+    radius           >= 0
+    noise            value noise adds at most this (metres or voxels, as the radius) to the
+                     radius, or subtracts it, on a lattice of 2^noise_cell_bits voxels (at most
+                     16); >= 0; 0: no noise
+    noise_cell_bits  0 to 16
+    """
+
+    centre: exchange.Vector
+    radius: float
+    noise: float = 0.0
+    noise_cell_bits: int = 0
+    noise_seed: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Capsule:
+    """The positions within radius of the segment from a to b.
+
+    radius  >= 0
+    """
+
+    a: exchange.Vector
+    b: exchange.Vector
+    radius: float
+
+
+@dataclasses.dataclass(frozen=True)
+class HalfSpace:
+    """The positions with normal . p <= offset; the normal has any length."""
+
+    normal: exchange.Vector
+    offset: float
+
+
 def material_of(message: Any) -> Material:
     return Material(
         name=message.name,
@@ -758,3 +809,51 @@ def collected_of(message: Any, replayed: bool) -> Collected:
         engine_ms=message.engine_ms,
         replayed=replayed,
     )
+
+
+def box_message(value: Box, field: str) -> Any:
+    return exchange.message_of(
+        scene_pb2.SceneBox,
+        field,
+        low=wire.vec3(value.low, f"{field}.low"),
+        high=wire.vec3(value.high, f"{field}.high"),
+    )
+
+
+def ball_message(value: Ball, field: str) -> Any:
+    return exchange.message_of(
+        scene_pb2.SceneBall,
+        field,
+        centre=wire.vec3(value.centre, f"{field}.centre"),
+        radius=value.radius,
+        noise=value.noise,
+        noise_cell_bits=value.noise_cell_bits,
+        noise_seed=value.noise_seed,
+    )
+
+
+def capsule_message(value: Capsule, field: str) -> Any:
+    return exchange.message_of(
+        scene_pb2.SceneCapsule,
+        field,
+        a=wire.vec3(value.a, f"{field}.a"),
+        b=wire.vec3(value.b, f"{field}.b"),
+        radius=value.radius,
+    )
+
+
+def half_space_message(value: HalfSpace, field: str) -> Any:
+    return exchange.message_of(
+        scene_pb2.SceneHalfSpace,
+        field,
+        normal=wire.vec3(value.normal, f"{field}.normal"),
+        offset=value.offset,
+    )
+
+
+PLAIN_SHAPES: dict[type, tuple[str, Callable[[Any, str], Any]]] = {
+    Box: ("box", box_message),
+    Ball: ("ball", ball_message),
+    Capsule: ("capsule", capsule_message),
+    HalfSpace: ("half_space", half_space_message),
+}

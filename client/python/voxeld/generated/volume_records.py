@@ -741,6 +741,7 @@ def volume_distances_of(reply: exchange.Reply, request: Any, n: int) -> VolumeDi
 def volume_box_message(value: VolumeBox, field: str) -> Any:
     return exchange.message_of(
         volume_pb2.VolumeBox,
+        field,
         low=wire.vec3(value.low, f"{field}.low"),
         high=wire.vec3(value.high, f"{field}.high"),
     )
@@ -749,6 +750,7 @@ def volume_box_message(value: VolumeBox, field: str) -> Any:
 def camera_message(value: Camera, field: str) -> Any:
     return exchange.message_of(
         volume_pb2.VolumeCamera,
+        field,
         width=value.width,
         height=value.height,
         fx=value.fx,
@@ -769,6 +771,7 @@ def camera_message(value: Camera, field: str) -> Any:
 def lidar_message(value: Lidar, field: str) -> Any:
     return exchange.message_of(
         volume_pb2.VolumeLidar,
+        field,
         rows=value.rows,
         columns=value.columns,
         elevations_deg=value.elevations_deg,

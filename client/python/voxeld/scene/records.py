@@ -15,15 +15,29 @@ from voxeld.v1 import scene_pb2
 
 from .. import wire
 from ..errors import InvalidArgument
-from ..exchange import Reply, need, numbers_of, places_of, tensor_of, vec3_of
+from ..exchange import (
+    Reply,
+    Vector,
+    choice_of,
+    need,
+    numbers_of,
+    places_of,
+    tensor_of,
+    vec3_of,
+)
+from ..generated.scene_records import (
+    PLAIN_SHAPES,
+    SCENE_ACTIONS,
+    SCENE_PINS,
+    Ball,
+    Box,
+    Capsule,
+    HalfSpace,
+)
 from ..reply import bad
 from ..shown import shown
 
-ACTIONS = ("fill", "erase", "set_free", "paint", "replace", "erode", "dilate", "copy", "keep")
-PINS = {"": 0, "pinned": 1, "unpinned": 2}
 RULES = ("constant", "label", "colour", "ramp", "height")
-
-Vector = Sequence[float] | npt.NDArray[Any]
 
 OPERATIONS = scene_pb2.SceneEditRequest.OPERATIONS_FIELD_NUMBER
 SHAPE_POINTS = scene_pb2.SceneOperation.POINTS_FIELD_NUMBER
@@ -39,43 +53,6 @@ class VoxelState(enum.IntFlag):
 
 
 # What goes in ----------------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class Box:
-    """The positions low <= p < high."""
-
-    low: Vector
-    high: Vector
-
-
-@dataclasses.dataclass(frozen=True)
-class Ball:
-    """noise: value noise adds at most this to the radius, or subtracts it, on a lattice of
-    2**noise_cell_bits voxels."""
-
-    centre: Vector
-    radius: float
-    noise: float = 0.0
-    noise_cell_bits: int = 0
-    noise_seed: int = 0
-
-
-@dataclasses.dataclass(frozen=True)
-class Capsule:
-    """The positions within radius of the segment from a to b."""
-
-    a: Vector
-    b: Vector
-    radius: float
-
-
-@dataclasses.dataclass(frozen=True)
-class HalfSpace:
-    """The positions with normal . p <= offset; the normal has any length."""
-
-    normal: Vector
-    offset: float
 
 
 @shown
@@ -245,28 +222,10 @@ def shape_parts(shape: PointList | Heightfield, field: str) -> list[wire.Part]:
 def plain_shape(shape: Shape, field: str) -> dict[str, Any]:
     """Shapes without arrays, as a member of the operation."""
 
-    def vec3(values: Any, name: str) -> Any:
-        return wire.vec3(values, f"{field}.{name}")
-
-    if isinstance(shape, Box):
-        low, high = vec3(shape.low, "box.low"), vec3(shape.high, "box.high")
-        return {"box": scene_pb2.SceneBox(low=low, high=high)}
-    if isinstance(shape, Ball):
-        ball = message_of(
-            scene_pb2.SceneBall, f"{field}.ball",
-            centre=vec3(shape.centre, "ball.centre"), radius=shape.radius, noise=shape.noise,
-            noise_cell_bits=shape.noise_cell_bits, noise_seed=shape.noise_seed,
-        )  # fmt: skip
-        return {"ball": ball}
-    if isinstance(shape, Capsule):
-        a, b = vec3(shape.a, "capsule.a"), vec3(shape.b, "capsule.b")
-        kind = scene_pb2.SceneCapsule
-        return {"capsule": message_of(kind, f"{field}.capsule", a=a, b=b, radius=shape.radius)}
-    if isinstance(shape, HalfSpace):
-        normal = vec3(shape.normal, "half_space.normal")
-        kind = scene_pb2.SceneHalfSpace
-        half = message_of(kind, f"{field}.half_space", normal=normal, offset=shape.offset)
-        return {"half_space": half}
+    for kind in type(shape).__mro__:
+        if kind in PLAIN_SHAPES:
+            name, message_for = PLAIN_SHAPES[kind]
+            return {name: message_for(shape, f"{field}.{name}")}
     raise InvalidArgument(
         f"{type(shape).__name__} is no shape; a Box, Ball, Capsule, HalfSpace, PointList, Cells or "
         "Heightfield is right",
@@ -293,12 +252,8 @@ def operation_parts(operation: Operation | Shape, i: int) -> list[wire.Part]:
         operation = Operation(operation)
     field = f"operations[{i}]"
     shape = operation.shape
-    if operation.action not in ACTIONS:
-        raise InvalidArgument(
-            f"{operation.action!r}; one of {', '.join(ACTIONS)}", f"{field}.action"
-        )
-    if operation.pin not in PINS:
-        raise InvalidArgument(f"{operation.pin!r}; one of pinned, unpinned", f"{field}.pin")
+    action = choice_of(str(operation.action), SCENE_ACTIONS, f"{field}.action")
+    pin = choice_of(str(operation.pin), SCENE_PINS, f"{field}.pin")
     if isinstance(operation.material, str):
         raise InvalidArgument(
             f"{operation.material!r}; the number of a material is right (Scene.palette has names)",
@@ -307,9 +262,8 @@ def operation_parts(operation: Operation | Shape, i: int) -> list[wire.Part]:
     has_arrays = isinstance(shape, PointList | Heightfield)
     head = message_of(
         scene_pb2.SceneOperation, field,
-        action=f"SCENE_{operation.action.upper()}", material=operation.material,
-        from_material=operation.from_material, threshold=operation.threshold,
-        pin=PINS[operation.pin],
+        action=action, material=operation.material,
+        from_material=operation.from_material, threshold=operation.threshold, pin=pin,
         **({} if has_arrays else plain_shape(shape, field)),
     )  # fmt: skip
     if operation.copy is not None:
