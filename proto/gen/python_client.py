@@ -546,7 +546,7 @@ class PythonClient:
                 made = self.face["convert"].get(p.field.path, f'exchange.int32s({{}}, "{p.name}")')
                 array = "array" if one else f"{p.name}_array"
                 given = f"None if {p.name} is None else " if p.default == "None" else ""
-                before.append(f"{array} = {given}{made.format(p.name)}")
+                before += self.assigned(array, f"{given}{made.format(p.name)}")
                 parts.append(f'*exchange.tensor("{p.name}", message, {array})')
             elif p.field.is_rows:
                 given = f"{p.name} or {{}}" if p.default == "None" else p.name
@@ -569,6 +569,11 @@ class PythonClient:
         elif parts:
             lines.append(f"parts = [{', '.join(parts)}]")
         return lines
+
+    @staticmethod
+    def assigned(name: str, value: str) -> list[str]:
+        line = f"{name} = {value}"
+        return [line] if len(line) + 4 <= WIDTH else [f"{name} = (", f"    {value}", ")"]
 
     def construct(self, name: str, kind: str, values: dict[str, str]) -> list[str]:
         one = ", ".join(f"{k}={v}" for k, v in values.items())
@@ -600,7 +605,8 @@ class PythonClient:
             n = "len(array)" if own_rows else "0"
             tensors = [p for p in parameters if p.field.is_tensor]
             if len(tensors) > 1:  # of which one has n rows
-                n = next(f"len({p.name}_array)" for p in tensors if p.field.shape[:1] == ["n"])
+                of_n = [p.name for p in tensors if p.field.shape[:1] == ["n"]]
+                n = f"len({of_n[0]}_array)" if of_n else "0"
                 n = f"len({face['n']}_array)" if "n" in face else n
             if not sends and first is not None and first.shape[:1] == ["n"]:
                 n = f'reply.n_rows("{first.name}")'
@@ -613,6 +619,8 @@ class PythonClient:
                 call = ["reply = exchange.send(", f"    {arguments}", ")"]
             reads = any(f.is_tensor or f.is_rows for f, _ in self.members(method.response))
             taken = f"reply, message, {n}" if reads else "reply.message"
+            if self.records[method.response.name].get("header") == "replayed":
+                taken += ", reply.replayed"
             return [*call, "with reply:", f"    return {snake(record)}_of({taken})"]
         changes = method.mutates or face.get("changes", False)
         verb, last = ("change", ", sequence") if changes else ("ask", "")
@@ -725,6 +733,8 @@ class PythonClient:
             imports += "from ..calls import Calls\n"
             if re.search(rf"\b{noun}\(self", text):
                 imports += f"from ..{plural(self.noun)} import {noun}\n"
+        if owner != "Client":
+            imports += "".join(f"{line}\n" for line in self.face.get("method_imports", []))
         ordered = sorted(used, key=lambda n: (not n.isupper(), n.islower(), n))
         if ordered:
             imports += f"from .{self.noun}_records import (\n"

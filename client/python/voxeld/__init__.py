@@ -78,6 +78,8 @@ from .generated.scene_records import (
 )
 from .generated.field_records import Contacts, DistanceField, Distances
 from .generated.grid_records import Frontiers, Grid
+from .generated.mesh_records import MeshImported
+from .generated.refine_records import Refined, RefinedKeyframe, RefineLoss, RefineStatus
 from .generated.map_records import (
     Entries,
     Erased,
@@ -124,7 +126,7 @@ from .generated.volume_records import (
 )
 from .generated.why_records import Why, WhyAhead
 from .maps import Map, Merge
-from .volume.refining import Keyframe, Refined, RefinedKeyframe, RefineLoss, RefineStatus
+from .volume.keyframes import Keyframe
 from .posegraphs import Posegraph, PosegraphEdge, PosegraphNode, PosegraphPrior
 from .odometries import Odometry
 from .shown import show_all
@@ -136,7 +138,6 @@ from .pipeline import Pipeline
 from .repeat import repeat
 from .reply import Item, Merged, Voxels
 from .scene.differences import Difference
-from .scene.meshes import MeshImported
 from .scene.records import (
     Ball,
     Box,

@@ -340,6 +340,20 @@ def rows_of(array: Array, field: str, *widths: int) -> Array:
     return array
 
 
+def whole_of(values: npt.ArrayLike, field: str, dtype: str, *columns: int) -> Array:
+    """Makes n rows of whole numbers from 0 on, which the type has; without columns n numbers."""
+    array = numbers_of(values, field)
+    right = " x ".join(["n", *map(str, columns)])
+    if array.dtype.kind not in "iu" or array.shape[1:] != columns or array.ndim == 0:
+        raise InvalidArgument(
+            f"{array.dtype} of shape {array.shape}; {right} integers are right", field
+        )
+    top = np.iinfo(dtype).max
+    if array.size and not 0 <= int(array.min()) <= int(array.max()) <= top:
+        raise InvalidArgument(f"{array.min()} to {array.max()}; 0 to {top} are right", field)
+    return array.astype(dtype)
+
+
 def places_of(values: npt.ArrayLike, field: str) -> Array:
     """Makes n x 3 positions: integers are voxels, floating-point numbers metres."""
     array = numbers_of(values, field)

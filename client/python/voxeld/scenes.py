@@ -11,15 +11,21 @@ from typing import Any
 
 import numpy.typing as npt
 
-from voxeld.v1 import common_pb2, rpc_pb2, scene_pb2, scene_upkeep_pb2
+from voxeld.v1 import common_pb2, rpc_pb2, scene_pb2
 
 from . import wire
 from .calls import Calls
 from .cloud import Pose
 from .durability import durability_of
 from .errors import Aborted, InvalidArgument
-from .exchange import At, at_of, metres_of, places_of, tensor_of
-from .generated import grid_client, scene_methods, upkeep_client
+from .exchange import At, at_of, metres_of, tensor_of
+from .generated import (
+    grid_client,
+    mesh_methods,
+    scene_methods,
+    upkeep_client,
+    upkeep_methods,
+)
 from .generated.scene_records import (
     Cells,
     Edited,
@@ -35,10 +41,9 @@ from .generated.scene_records import (
     overlap_of,
     scene_info_of,
 )
-from .generated.upkeep_records import Evidence
 from .pictures import Picture, Place, picture_of, request_of
 from .points import Points, clouds_of, pose_of
-from .reply import bad, record_of
+from .reply import bad
 from .scene.fusion import fusion_of, log_odds_of
 from .scene.labels import Labels, labels_of
 from .scene.parts import PlyParts, joined
@@ -73,6 +78,8 @@ class Scene(SceneVersions, SceneWatches):
     values = scene_methods.values
     cast_rays = scene_methods.cast_rays
     nearest = scene_methods.nearest
+    log_odds = upkeep_methods.log_odds
+    import_mesh = mesh_methods.import_mesh
     drop = scene_methods.drop
 
     def __init__(self, client: Calls, info: SceneInfo) -> None:
@@ -203,24 +210,6 @@ class Scene(SceneVersions, SceneWatches):
         reply = self._exchange("scene_integrate", message, parts, timeout, request_id, number)
         with reply:
             return integrated_of(reply.message, reply.replayed)
-
-    def log_odds(
-        self,
-        points: npt.ArrayLike,
-        *,
-        timeout: float | None = None,
-        request_id: str | None = None,
-    ) -> Evidence:
-        """Returns the log-odds of voxels, of the newest version: n x 3 integers are voxel indices,
-        floating-point numbers metres; at most 2**18."""
-        message = scene_upkeep_pb2.SceneLogOddsAtRequest(name=self.name)
-        places = places_of(points, "points")
-        parts = tensor_of(message.POINTS_FIELD_NUMBER, places)
-        reply = self._exchange("scene_log_odds_at", message, parts, timeout, request_id)
-        with reply:
-            return record_of(
-                Evidence, reply.message, steps=reply.array("steps", "|i1", len(places))
-            )
 
     def render(
         self,

@@ -15,7 +15,7 @@ from . import exchange, wire
 from .calls import Calls
 from .cloud import Pose
 from .errors import InvalidArgument
-from .generated import volume_methods
+from .generated import refine_methods, volume_methods
 from .generated.volume_records import (
     Camera,
     Lidar,
@@ -30,7 +30,7 @@ from .generated.volume_records import (
 )
 from .points import Points, clouds_of, pose_of
 from .shown import handle_html
-from .volume import meshes, refining
+from .volume import meshes
 
 DEPTH_TYPES = {"u2": "uint16", "f4": "float32"}
 
@@ -100,9 +100,9 @@ class Volume:
     stamp = volume_methods.stamp
     import_scene = volume_methods.import_scene
     distance = volume_methods.distance
-    refine = refining.refine
-    refine_status = refining.refine_status
-    refine_cancel = refining.refine_cancel
+    refine = refine_methods.refine
+    refine_status = refine_methods.refine_status
+    refine_cancel = refine_methods.refine_cancel
     drop = volume_methods.drop
 
     def copy(self, to: str, **more: Any) -> Volume:

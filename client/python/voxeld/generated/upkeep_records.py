@@ -7,6 +7,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from .. import exchange
 from ..shown import shown
 
@@ -45,7 +48,7 @@ class Evidence:
     version: int
     generation: int
     engine_ms: float
-    steps: exchange.Array
+    steps: npt.NDArray[np.int8]
     step: float
     occupied_steps: int
 
@@ -68,7 +71,7 @@ def evidence_of(reply: exchange.Reply, request: Any, n: int) -> Evidence:
         version=message.version,
         generation=message.generation,
         engine_ms=message.engine_ms,
-        steps=reply.rows("steps", message.steps, n),
+        steps=reply.array("steps", "|i1", n),
         step=message.step,
         occupied_steps=message.occupied_steps,
     )

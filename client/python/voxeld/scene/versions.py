@@ -13,14 +13,14 @@ from ..exchange import At, at_of, box_of, change, message_of, send
 from ..generated import scene_methods
 from ..generated.scene_records import Diff, SceneInfo, diff_of, scene_info_of
 from ..reply import bad
-from .meshes import SceneMeshes
+from .fields import SceneFields
 from .parts import joined
 from .records import Box, SceneReply
 
 Self = TypeVar("Self", bound="SceneVersions")
 
 
-class SceneVersions(SceneMeshes):
+class SceneVersions(SceneFields):
     """The calls of Scene on its versions. Every change makes one: 1 as the scene was made, then
     2, 3 ... The newest are kept, and those that a snapshot names; others are NotFound. What
     takes `at` looks at any of them: a version's number, or a snapshot's name."""
