@@ -95,6 +95,11 @@ def formatted(code: str) -> str:
     return run.stdout
 
 
+def out_count(target: str, f: Field) -> str:
+    """Where the length of a message's list is."""
+    return target.replace(f.name, f"n_{f.name}")
+
+
 class CClient:
     """Writes one noun's file."""
 
@@ -173,6 +178,15 @@ class CClient:
                 if (name := self.enumerator(v.name, ours, wire))
             ]
             self.add(f'_Static_assert({" && ".join(pairs)}, "the schema\'s numbers");\n')
+        for path in self.face.get("masks", []):
+            message, name = path.split(".")
+            enum = self.schema.messages[message].field(name).enum_of
+            bits = [
+                f"(int)VOXELD_{v.name} == 1 << ({enum.c_value(v.name)} - 1)"
+                for v in enum.values
+                if v.number > 0
+            ]
+            self.add(f'_Static_assert({" && ".join(bits)}, "bits follow the numbers");\n')
 
     # Records to messages ----------------------------------------------------------------------
 
@@ -245,9 +259,9 @@ class CClient:
         if f.is_message and member.endswith("."):
             return self.only_if(source.removesuffix("."), self.build_nested(f, at, target))
         if f.is_message and f.is_repeated and f.message_of.name == "Cloud":
-            given = f"call->arena, {source}, {at}n_{member}, &{target}, &call->err"
+            given = f"call, {source}, {at}n_{member}, &{target}"
             count = target.replace(f.name, "n_" + f.name)
-            return [f"VXD_TRY(vxd_request_clouds({given}));", f"{count} = {at}n_{member};"]
+            return [f"VXD_TRY(vxd_exchange_clouds({given}));", f"{count} = {at}n_{member};"]
         if f.is_message and f.is_repeated:
             record = self.build_record(f.message_of)
             count = target.replace(f.name, "n_" + f.name)
@@ -289,6 +303,10 @@ class CClient:
                 f"{target} = ({numbers[f.type]} *)(uintptr_t){source};",
                 f"{target.replace(f.name, 'n_' + f.name)} = {at}n_{member};",
             ]
+        if f.path in self.face.get("masks", []):
+            bits = " | ".join(f"VOXELD_{v.name}" for v in f.enum_of.values if v.number > 0)
+            given = f'call, "{f.name}", {source}, {bits}, &{target}'
+            return [f"VXD_TRY(vxd_exchange_choices({given}, &{out_count(target, f)}));"]
         if f.is_repeated:
             fail(f"{f.path}: lists of {f.type_name} are not made yet")
         if f.is_enum and f.enum_of.name in self.face["enums"]:
@@ -394,8 +412,12 @@ out:
             return
         body = self.build_statements(method.request, "in->", "out->")
         tries = any("VXD_TRY" in line for line in body)
+        name = f"build_{method.name}"
+        if "builds" in self.face:
+            name = f"vxd_exchange_build_{method.name}"
         self.add(
-            f"static enum vxd_status build_{method.name}(struct vxd_exchange *call, "
+            f"{'' if 'builds' in self.face else 'static '}enum vxd_status {name}("
+            "struct vxd_exchange *call, "
             f"const struct {face['request']} *in, {method.request.c} *out)\n{{\n"
             + ("enum vxd_status status = VXD_OK;\n\n" if tries else "(void)call;\n")
             + ("" if body else "(void)in;\n(void)out;\n")
@@ -974,6 +996,8 @@ out:
         self.assert_enums()
         for method in self.methods():
             self.emit_build(method)
+            if "builds" in self.face:  # what sends it and reads the reply is by hand
+                continue
             self.emit_open(method)
             self.emit_read(method)
             self.emit_public(method, self.method_face(method))
@@ -1001,6 +1025,4 @@ out:
 
 
 def outputs(schema: Schema, noun: str, face: dict[str, Any]) -> dict[str, str]:
-    if face["c"].get("by_hand_all"):
-        return {}
     return {f"client/c/generated/{noun}_client.c": CClient(schema, noun, face).text()}

@@ -67,15 +67,6 @@ struct voxeld_client {
     struct vxd_call **done_end;
 };
 
-/* What a reply to Voxelize must hold to answer its request. */
-struct vxd_voxelize_expect {
-    size_t n_clouds;
-    uint32_t outputs;
-    uint32_t reduce; /* 0: no features */
-    uint32_t max_points;
-    bool merges;
-};
-
 struct vxd_reply;
 
 /* What an asynchronous call of a method does at its end, on the thread of voxeld_dispatch: opens
@@ -251,29 +242,5 @@ void vxd_reply_timings(const Voxeld__V1__NetworkTimings *in,
 
 /* Fails with RESOURCE_EXHAUSTED: there is no memory for the result. */
 enum vxd_status vxd_reply_no_memory(struct vxd_err *err);
-
-/* voxelize_request.c: makes the wire's clouds, in the arena; they borrow the caller's
- * data. Errors as of vxd_voxelize_request_build. */
-enum vxd_status vxd_request_clouds(struct vxd_decoder *arena,
-                                   const struct voxeld_cloud *clouds, size_t n_clouds,
-                                   Voxeld__V1__Cloud ***out, struct vxd_err *err);
-
-/* voxelize_request.c: makes the wire message for *in, in an arena; it borrows the
- * data.
- * errors  INVALID_ARGUMENT  what only the client can see: NULL pointers, overflows,
- * bits
- *         RESOURCE_EXHAUSTED */
-enum vxd_status vxd_voxelize_request_build(const struct voxeld_voxelize_request *in,
-                                           struct vxd_decoder *arena,
-                                           Voxeld__V1__VoxelizeRequest **out,
-                                           struct vxd_voxelize_expect *expect,
-                                           struct vxd_err *err);
-
-/* voxelize_reply.c: makes the result and checks every size before a pointer is handed
- * out. Takes *take_reply, on failure too.
- * errors  INTERNAL  the reply contradicts itself or the request */
-enum vxd_status vxd_voxels_open(struct vxd_reply *take_reply,
-                                const struct vxd_voxelize_expect *expect,
-                                struct voxeld_voxels **out, struct vxd_err *err);
 
 #endif

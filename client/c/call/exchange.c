@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One synchronous call of a method, and the parts of its request. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "client/c/call/exchange.h"
@@ -325,6 +326,30 @@ enum vxd_status vxd_exchange_int32s(struct vxd_exchange *call, const int32_t *in
     return VXD_OK;
 }
 
+enum vxd_status vxd_exchange_choices(struct vxd_exchange *call, const char *field,
+                                     uint32_t bits, uint32_t known, void *list,
+                                     size_t *n_out)
+{
+    int *numbers = vxd_exchange_alloc(call, 32, sizeof *numbers);
+
+    _Static_assert(sizeof(Voxeld__V1__Reduce) == sizeof(int),
+                   "protobuf-c makes enums as wide as int");
+    if ((bits & ~known) != 0) {
+        return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, field,
+                        "0x%" PRIx32 " has unknown bits", bits);
+    }
+    if (numbers == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (int i = 0; i < 32; i++) {
+        if ((bits >> i & 1) != 0) {
+            numbers[(*n_out)++] = i + 1;
+        }
+    }
+    memcpy(list, &numbers, sizeof numbers);
+    return VXD_OK;
+}
+
 enum vxd_status vxd_exchange_indices(struct vxd_exchange *call, const int32_t *indices,
                                      size_t n, Voxeld__V1__Tensor **out)
 {
@@ -375,7 +400,7 @@ enum vxd_status vxd_exchange_cloud(struct vxd_exchange *call,
     if (in == NULL) {
         return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, "cloud", "is NULL");
     }
-    status = vxd_request_clouds(call->arena, in, 1, &list, &call->err);
+    status = vxd_exchange_clouds(call, in, 1, &list);
     if (status == VXD_OK) {
         *out = list[0];
     } else if (strncmp(call->err.field, of_many, sizeof of_many - 1) == 0) {

@@ -100,6 +100,13 @@ enum vxd_status vxd_exchange_indices(struct vxd_exchange *call, const int32_t *i
 enum vxd_status vxd_exchange_int32s(struct vxd_exchange *call, const int32_t *in,
                                     size_t n, int32_t **out, size_t *n_out);
 
+/* Makes the list of an enum's numbers, ascending, of a mask whose bit i is the number i + 1; *list is a
+ * pointer to the enum, and *n_out is 0.
+ * errors  INVALID_ARGUMENT  bits that are not known */
+enum vxd_status vxd_exchange_choices(struct vxd_exchange *call, const char *field,
+                                     uint32_t bits, uint32_t known, void *list,
+                                     size_t *n_out);
+
 /* Makes the tensors of several arrays, with their names. Errors as of
  * vxd_exchange_tensor. */
 enum vxd_status vxd_exchange_rows(struct vxd_exchange *call,
@@ -113,6 +120,17 @@ enum vxd_status vxd_exchange_vec3(struct vxd_exchange *call, const double in[3],
 /* Makes a pose; NULL for all zeros, the identity. */
 enum vxd_status vxd_exchange_pose(struct vxd_exchange *call, const struct voxeld_pose *in,
                                   Voxeld__V1__Pose **out);
+
+/* clouds.c makes the wire's clouds, which borrow the caller's.
+ * errors  INVALID_ARGUMENT  what only the client can see: NULL pointers, overflows */
+enum vxd_status vxd_exchange_clouds(struct vxd_exchange *call,
+                                    const struct voxeld_cloud *in, size_t n,
+                                    Voxeld__V1__Cloud ***out);
+
+/* Makes the message of a request, which borrows its data; generated. Errors as of those above. */
+enum vxd_status vxd_exchange_build_voxelize(struct vxd_exchange *call,
+                                            const struct voxeld_voxelize_request *in,
+                                            Voxeld__V1__VoxelizeRequest *out);
 
 /* Makes a request's one cloud, which borrows the caller's. Errors name fields of `cloud`. */
 enum vxd_status vxd_exchange_cloud(struct vxd_exchange *call,

@@ -375,8 +375,7 @@ static enum vxd_status build_infer(struct vxd_exchange *call,
     enum vxd_status status = VXD_OK;
 
     out->network = vxd_text_or_empty(in->network);
-    VXD_TRY(vxd_request_clouds(call->arena, in->clouds, in->n_clouds, &out->clouds,
-                               &call->err));
+    VXD_TRY(vxd_exchange_clouds(call, in->clouds, in->n_clouds, &out->clouds));
     out->n_clouds = in->n_clouds;
     VXD_TRY(
         vxd_exchange_names(call, "outputs", in->outputs, in->n_outputs, &out->outputs));

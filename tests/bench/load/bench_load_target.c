@@ -8,7 +8,6 @@
 #include "client/c/call/call.h"
 
 /* The parts of a request that are not its points. */
-#define ARENA_BYTES ((size_t)1 << 20)
 
 struct load_target {
     const struct load_work *work;
@@ -92,22 +91,16 @@ static enum vxd_status pack_scan(struct load_work *work, Voxeld__V1__Cloud *clou
  * same. */
 static bool pack_bodies(struct load_work *work, struct voxeld_error *error)
 {
-    struct vxd_voxelize_expect expect;
-    Voxeld__V1__VoxelizeRequest *message;
-    struct vxd_decoder *arena = NULL;
-    struct vxd_err err = {0};
+    Voxeld__V1__VoxelizeRequest message = VOXELD__V1__VOXELIZE_REQUEST__INIT;
+    struct vxd_exchange call; /* which is never sent */
     enum vxd_status status;
 
-    VXD_TRY(vxd_decoder_create(ARENA_BYTES, NULL, &arena, &err));
-    VXD_TRY(vxd_voxelize_request_build(&work->request, arena, &message, &expect, &err));
-    VXD_TRY(pack(work, LOAD_VOXELIZE, &message->base, &err));
-    VXD_TRY(pack_scan(work, message->clouds[0], &err));
+    VXD_TRY(vxd_exchange_begin(&call, NULL, NULL, false));
+    VXD_TRY(vxd_exchange_build_voxelize(&call, &work->request, &message));
+    VXD_TRY(pack(work, LOAD_VOXELIZE, &message.base, &call.err));
+    VXD_TRY(pack_scan(work, message.clouds[0], &call.err));
 out:
-    vxd_decoder_destroy(arena);
-    if (status != VXD_OK) {
-        (void)load_fail(error, (enum voxeld_status)err.code, "%s", err.message);
-    }
-    return status == VXD_OK;
+    return vxd_exchange_end(&call, status, error) == VOXELD_OK;
 }
 
 bool load_work_create(const struct load_options *options, struct load_work *out,

@@ -2,7 +2,7 @@
 /* Turns the wire's reply into the public struct. The server is not trusted: every
  * length is checked against the counts, every index against its array, before a
  * pointer goes out. */
-#include "client/c/call/client_internal.h"
+#include "client/c/voxelize/c_voxelize.h"
 
 enum {
     MAX_AXES = 3
@@ -160,6 +160,28 @@ static enum vxd_status echo(struct voxeld_voxels *v, struct vxd_err *err)
     v->replayed = response->header->replayed;
     v->arrays_dropped = response->header->arrays_dropped;
     return VXD_OK;
+}
+
+struct vxd_voxelize_expect
+vxd_voxelize_expect_of(const struct voxeld_voxelize_request *request)
+{
+    struct vxd_voxelize_expect expect = {
+        .n_clouds = request->n_clouds,
+        .outputs = request->outputs,
+        .reduce = request->reduce,
+        .max_points = request->max_points,
+        .merges = request->merge.map != NULL,
+    };
+
+    if (expect.outputs == 0) {
+        expect.outputs = (uint32_t)VOXELD_OUTPUT_COORDS | VOXELD_OUTPUT_COUNTS;
+    }
+    if (request->no_features) {
+        expect.reduce = 0;
+    } else if (expect.reduce == 0) {
+        expect.reduce = VOXELD_REDUCE_MEAN;
+    }
+    return expect;
 }
 
 enum vxd_status vxd_voxels_open(struct vxd_reply *take_reply,
