@@ -451,8 +451,8 @@ def main() -> int:
                         help="beside a load that keeps all cores busy at the lowest priority")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run the tests N times")
     parser.add_argument("--jobs", type=int, default=2 * N_CORES + 1, metavar="N",
-                        help="tests at a time (default: twice the cores and one, since half of them "
-                        "sleep most of the time)")
+                        help="tests at a time (default: twice the cores and one, since half of "
+                        "them sleep most of the time)")
     arguments = parser.parse_args()
     known = [*STEPS, "packages", "mutants"] if arguments.full else STEPS
     for step in arguments.steps:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenes and volumes made anew from keyframes by the server: equal to what their scans give one by one,
-as one change, at any version of the poses, durable, cancelled, beside other requests."""
+"""Scenes and volumes made anew from keyframes by the server: equal to what their scans give one by
+one, as one change, at any version of the poses, durable, cancelled, beside other requests."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def voxelctl(daemon: Daemon, *words: str) -> str:
 
 
 def hall(position: np.ndarray, turn: Rotation, seed: int, n: int) -> np.ndarray:
-    """Points on the walls of a hall of 16 x 12 x 5 m around the origin, in the frame of a sensor in it."""
+    """Points on the walls of a hall of 16 x 12 x 5 m around the origin, in a sensor's frame."""
     rays = np.random.default_rng(seed).normal(size=(n, 3))
     rays /= np.linalg.norm(rays, axis=1)[:, None]
     half = np.array([8.05, 6.03, 2.52])  # no wall is on a border of voxels
