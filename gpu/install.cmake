@@ -38,7 +38,8 @@ set(engine_headers
   gpu/voxel/cloud.h
   gpu/voxel/voxel.h
   gpu/voxel/voxelize.h
-  proto/base/base.h)
+  proto/base/base.h
+  proto/base/shapes.h)
 set(engine_include ${CMAKE_INSTALL_INCLUDEDIR}/voxeld-engine)
 foreach(header ${engine_headers})
   get_filename_component(folder ${header} DIRECTORY)
