@@ -76,7 +76,7 @@ TESTS = (
     (r"server/schedule/", r"server_(scheduler|fair|batch|request|once|alloc)"),
     (r"request/exactly_once", r"server_(once|once_disk|request|alloc|durable_alloc|scene_faults)"),
     (r"server/", r"server_(request|once|scheduler|batch|alloc)"),
-    (r"proto/base/(json_file|number)", r"client_(json|arrays|files|write)"),
+    (r"proto/base/number", r"client_(arrays|files|write)"),
     (r"proto/base/(crc32c|xxh64)", r"server_(durable_files|map_file)"),
     (r"proto/base/clock", r"server_(scheduler|batch)"),
     (r"proto/", r"proto_.*"),

@@ -33,8 +33,6 @@ if(image_sources MATCHES "image_png" AND image_sources MATCHES "image_jpeg")
     client_images    image)
   target_link_options(test_client_images PRIVATE -Wl,--wrap=malloc,--wrap=realloc)
 endif()
-voxeld_add_tests(unit/proto LIBRARIES voxeld_files m TESTS
-  client_json      json_file)
 
 # Cross-compiled, a program that tests start needs the emulator too.
 list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " client_emulator)

@@ -5,14 +5,13 @@
  *      "ca_file": "...", "cert_file": "...", "key_file": "...", "json": false}
  *
  * Whatever the environment or the command line say wins. */
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "client/voxelctl/cli/cli.h"
 #include "proto/base/closest.h"
-#include "proto/base/json_file.h"
-#include "proto/base/number.h"
 
 enum {
     MAX_BYTES = 65536,
@@ -35,83 +34,80 @@ static const char *path_of(char path[PATH_BYTES])
 }
 
 /* Copies a text; "~/" becomes the home. */
-static bool copy_text(const struct vxd_json_node *node, char text[PATH_BYTES])
+static bool copy_text(const json_t *json, char text[PATH_BYTES])
 {
     const char *home = getenv("HOME");
-    bool is_home = node->kind == VXD_JSON_STRING && strncmp(node->text, "~/", 2) == 0 &&
-                   home != NULL;
+    const char *from = json_string_value(json);
+    bool is_home = from != NULL && strncmp(from, "~/", 2) == 0 && home != NULL;
 
-    return node->kind == VXD_JSON_STRING &&
-           snprintf(text, PATH_BYTES, "%s%s", is_home ? home : "",
-                    node->text + (is_home ? 1 : 0)) < PATH_BYTES;
+    return from != NULL && snprintf(text, PATH_BYTES, "%s%s", is_home ? home : "",
+                                    from + (is_home ? 1 : 0)) < PATH_BYTES;
 }
 
-static bool take_text(struct ctl_globals *globals, const struct vxd_json_node *node,
-                      int slot, const char **to)
+static bool take_text(struct ctl_globals *globals, const json_t *json, int slot,
+                      const char **to)
 {
     *to = globals->texts[slot];
-    return copy_text(node, globals->texts[slot]);
+    return copy_text(json, globals->texts[slot]);
 }
 
-static bool take_url(struct ctl_globals *globals, const struct vxd_json_node *node)
+static bool take_url(struct ctl_globals *globals, const json_t *json)
 {
     const char *environment = getenv("VOXELD_URL");
 
     return environment != NULL && environment[0] != '\0'
-               ? node->kind == VXD_JSON_STRING
-               : take_text(globals, node, 0, &globals->options.url);
+               ? json_is_string(json)
+               : take_text(globals, json, 0, &globals->options.url);
 }
 
-static bool take_token_file(struct ctl_globals *globals, const struct vxd_json_node *node)
+static bool take_token_file(struct ctl_globals *globals, const json_t *json)
 {
     const char *environment = getenv("VOXELD_TOKEN");
     char path[PATH_BYTES];
 
     if (environment != NULL && environment[0] != '\0') {
-        return node->kind == VXD_JSON_STRING;
+        return json_is_string(json);
     }
-    return copy_text(node, path) &&
+    return copy_text(json, path) &&
            ctl_global_option(globals, CTL_OPT_TOKEN_FILE, path) == CTL_OK;
 }
 
-static bool take_timeout(struct ctl_globals *globals, const struct vxd_json_node *node)
+static bool take_timeout(struct ctl_globals *globals, const json_t *json)
 {
-    double seconds = 0;
+    double seconds = json_number_value(json); /* 0 of what is no number */
 
-    if (node->kind != VXD_JSON_NUMBER ||
-        !vxd_number_double(node->text, node->n_text, &seconds) || !(seconds >= 0.001) ||
-        seconds > 86400) {
+    if (!(seconds >= 0.001) || seconds > 86400) {
         return false;
     }
     globals->options.timeout_ms = (uint32_t)(seconds * 1000);
     return true;
 }
 
-static bool take_ca(struct ctl_globals *globals, const struct vxd_json_node *node)
+static bool take_ca(struct ctl_globals *globals, const json_t *json)
 {
-    return take_text(globals, node, 1, &globals->options.tls_ca_file);
+    return take_text(globals, json, 1, &globals->options.tls_ca_file);
 }
 
-static bool take_cert(struct ctl_globals *globals, const struct vxd_json_node *node)
+static bool take_cert(struct ctl_globals *globals, const json_t *json)
 {
-    return take_text(globals, node, 2, &globals->options.tls_cert_key_file);
+    return take_text(globals, json, 2, &globals->options.tls_cert_key_file);
 }
 
-static bool take_key(struct ctl_globals *globals, const struct vxd_json_node *node)
+static bool take_key(struct ctl_globals *globals, const json_t *json)
 {
-    return take_text(globals, node, 3, &globals->options.tls_key_file);
+    return take_text(globals, json, 3, &globals->options.tls_key_file);
 }
 
-static bool take_json(struct ctl_globals *globals, const struct vxd_json_node *node)
+static bool take_json(struct ctl_globals *globals, const json_t *json)
 {
-    globals->json = node->kind == VXD_JSON_TRUE;
-    return globals->json || node->kind == VXD_JSON_FALSE;
+    globals->json = json_is_true(json);
+    return json_is_boolean(json);
 }
 
 static const struct {
     const char *key;
     const char *right;
-    bool (*take)(struct ctl_globals *globals, const struct vxd_json_node *node);
+    bool (*take)(struct ctl_globals *globals, const json_t *json);
 } keys[] = {
     {"url", "a string like \"ipc:///run/voxeld/voxeld.sock\"", take_url},
     {"token_file", "the path of a file whose first line is the token", take_token_file},
@@ -122,42 +118,47 @@ static const struct {
     {"json", "true or false", take_json},
 };
 
-static int take_member(struct ctl_globals *globals, const char *path,
-                       const struct vxd_json_node *node)
+static int take_member(struct ctl_globals *globals, const char *path, const char *key,
+                       const json_t *json)
 {
-    struct vxd_closest closest = {.word = node->key};
+    struct vxd_closest closest = {.word = key};
     char meant[96];
 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        if (strcmp(keys[i].key, node->key) == 0) {
-            return keys[i].take(globals, node)
+        if (strcmp(keys[i].key, key) == 0) {
+            return keys[i].take(globals, json)
                        ? CTL_OK
-                       : ctl_error("%s: %s: must be %s", path, node->key, keys[i].right);
+                       : ctl_error("%s: %s: must be %s", path, key, keys[i].right);
         }
         vxd_closest_offer(&closest, keys[i].key);
     }
-    return ctl_error("%s: there is no key \"%s\"%s", path, node->key,
+    return ctl_error("%s: there is no key \"%s\"%s", path, key,
                      vxd_closest_text(&closest, meant, sizeof meant));
 }
 
 static int take_file(struct ctl_globals *globals, const char *path, const uint8_t *bytes,
                      size_t n_bytes)
 {
-    struct vxd_json_file file = {0};
-    struct vxd_err err = {0};
+    json_error_t error;
+    json_t *file = json_loadb((const char *)bytes, n_bytes, 0, &error);
+    const char *key;
+    json_t *value;
     int result = CTL_OK;
 
-    if (vxd_json_file_parse(bytes, n_bytes, &file, &err) != VXD_OK) {
-        return ctl_error("%s: %s", path, err.message);
+    if (file == NULL) {
+        return ctl_error("%s: line %d, column %d: %s", path, error.line, error.column,
+                         error.text);
     }
-    if (file.nodes[0].kind != VXD_JSON_OBJECT) {
+    if (!json_is_object(file)) {
         result = ctl_error("%s: must be an object: {\"url\": ...}", path);
     }
-    for (size_t i = file.nodes[0].first; i != 0 && result == CTL_OK;
-         i = file.nodes[i].next) {
-        result = take_member(globals, path, &file.nodes[i]);
+    json_object_foreach(file, key, value)
+    {
+        if (result == CTL_OK) {
+            result = take_member(globals, path, key, value);
+        }
     }
-    vxd_json_file_clear(&file);
+    json_decref(file);
     return result;
 }
 

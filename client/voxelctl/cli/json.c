@@ -1,56 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "proto/base/number.h"
-#include "proto/base/utf8.h"
 #include "client/voxelctl/cli/cli.h"
+#include "proto/wire/wire.h"
+
+/* Writes what is in the text, and frees it; null where there was no memory for it. */
+static void put(FILE *stream, struct vxd_text *text)
+{
+    (void)fputs(text->failed ? "null" : text->bytes, stream);
+    free(text->bytes);
+}
 
 void ctl_json_string(FILE *stream, const char *s)
 {
-    const unsigned char *at = (const unsigned char *)s;
-    size_t n_left = strlen(s);
+    struct vxd_text text = {0};
 
-    (void)fputc('"', stream);
-    while (n_left > 0) {
-        size_t n = vxd_utf8_char_bytes((const char *)at, n_left);
-
-        if (n == 0) {
-            (void)fputs("\\ufffd", stream);
-            n = 1;
-        } else if (*at == '"' || *at == '\\') {
-            (void)fprintf(stream, "\\%c", *at);
-        } else if (*at < 0x20 || *at == 0x7f) {
-            (void)fprintf(stream, "\\u%04x", *at);
-        } else {
-            (void)fwrite(at, 1, n, stream);
-        }
-        at += n;
-        n_left -= n;
-    }
-    (void)fputc('"', stream);
+    vxd_text_json_string(&text, s, strlen(s));
+    put(stream, &text);
 }
 
 void ctl_json_number(FILE *stream, double value)
 {
-    char text[40];
+    struct vxd_text text = {0};
 
     if (!isfinite(value)) {
         (void)fputs("null", stream);
         return;
     }
-    /* This prints the shortest text that reads back the same. */
-    for (int digits = 6; digits <= 17; digits++) {
-        double back;
-
-        (void)snprintf(text, sizeof text, "%.*g", digits, value);
-        if (vxd_number_double(text, strlen(text), &back) && back == value) {
-            break;
-        }
-    }
-    (void)fputs(text, stream);
+    vxd_text_json_double(&text, value);
+    put(stream, &text);
 }
 
 static void begin_member(FILE *stream, bool first, const char *name)

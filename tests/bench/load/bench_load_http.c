@@ -5,6 +5,7 @@
  * not sent, and the next request takes a new connection. */
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -18,7 +19,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "proto/base/json_file.h"
 #include "proto/base/number.h"
 #include "client/c/call/call.h"
 #include "tests/bench/load/bench_load_target.h"
@@ -341,34 +341,27 @@ static enum voxeld_status receive_reply(struct load_http *http, struct http_head
 }
 
 /* The text of a member of an error; "" where it has none. */
-static const char *error_member(const struct vxd_json_file *json, const char *name)
+static const char *error_member(const json_t *json, const char *name)
 {
-    size_t i = json->n_nodes > 0 ? json->nodes[0].first : 0;
+    const char *text = json_string_value(json_object_get(json, name));
 
-    while (i != 0 &&
-           (json->nodes[i].key == NULL || json->nodes[i].kind != VXD_JSON_STRING ||
-            strcmp(json->nodes[i].key, name) != 0)) {
-        i = json->nodes[i].next;
-    }
-    return i != 0 ? json->nodes[i].text : "";
+    return text != NULL ? text : "";
 }
 
 static enum voxeld_status error_reply(const struct load_http *http, unsigned status,
                                       struct voxeld_error *error)
 {
-    struct vxd_json_file json = {0};
+    json_t *json = json_loads((const char *)http->body, 0, NULL);
     enum voxeld_status code = VOXELD_UNKNOWN;
-    struct vxd_err err;
 
-    (void)vxd_json_file_parse(http->body, strlen((const char *)http->body), &json, &err);
     for (int i = VOXELD_CANCELLED; i <= VOXELD_UNAUTHENTICATED; i++) {
         if (strcmp(voxeld_status_name((enum voxeld_status)i),
-                   error_member(&json, "code")) == 0) {
+                   error_member(json, "code")) == 0) {
             code = (enum voxeld_status)i;
         }
     }
-    code = load_fail(error, code, "%s (HTTP %u)", error_member(&json, "message"), status);
-    vxd_json_file_clear(&json);
+    code = load_fail(error, code, "%s (HTTP %u)", error_member(json, "message"), status);
+    json_decref(json);
     return code;
 }
 

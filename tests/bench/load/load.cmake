@@ -13,4 +13,4 @@ add_executable(bench_load
   ${PROJECT_SOURCE_DIR}/client/voxelctl/cli/json.c
   ${PROJECT_SOURCE_DIR}/client/voxelctl/cli/report.c
   ${PROJECT_SOURCE_DIR}/client/voxelctl/cli/style.c)
-target_link_libraries(bench_load PRIVATE voxeld_build voxeld_client_static voxeld_schema m)
+target_link_libraries(bench_load PRIVATE voxeld_build voxeld_client_static voxeld_json m)

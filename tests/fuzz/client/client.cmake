@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(name bin convert json_file las mesh npy npz pcd ply)
+foreach(name bin convert las mesh npy npz pcd ply)
   voxeld_add_fuzz(NAME fuzz_${name} SOURCES fuzz/client/fuzz_${name}.c
                   LIBRARIES voxeld_files CORPUS fuzz/corpus/${name})
 endforeach()

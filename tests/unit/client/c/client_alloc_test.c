@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "client/files/files.h"
-#include "proto/base/json_file.h"
 #include "client/c/include/voxeld.h"
 #include "tests/support/test.h"
 #include "tests/support/client/peer.h"
@@ -434,26 +433,6 @@ static bool parse_text_once(void *context, enum voxeld_status *status)
     return *status == VOXELD_OK;
 }
 
-/* The document has more nodes than the first block holds. */
-static bool parse_json_once(void *context, enum voxeld_status *status)
-{
-    static uint8_t text[2001];
-    struct vxd_json_file file;
-    struct vxd_err err = {0};
-
-    (void)context;
-    memset(text, ',', sizeof text);
-    text[0] = '[';
-    for (size_t i = 1; i < sizeof text; i += 2) {
-        text[i] = '1';
-    }
-    text[sizeof text - 1] = ']';
-    *status = (enum voxeld_status)vxd_json_file_parse(text, sizeof text, &file, &err);
-    CHECK(file.n_nodes == (*status == VOXELD_OK ? 1001 : 0));
-    vxd_json_file_clear(&file);
-    return *status == VOXELD_OK;
-}
-
 static bool write_npz_once(void *context, enum voxeld_status *status)
 {
     const struct vxd_write_array arrays[] = {{"a", VXD_INT32, {6}, 1, keys},
@@ -473,7 +452,6 @@ static bool write_npz_once(void *context, enum voxeld_status *status)
 static void test_arrays_without_memory_are_resource_exhausted(void)
 {
     check_each(parse_text_once, NULL);
-    check_each(parse_json_once, NULL);
     check_each(write_npz_once, NULL);
 }
 
