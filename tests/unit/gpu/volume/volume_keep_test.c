@@ -468,7 +468,9 @@ static void test_volume_blocks_of_another_volume_are_data_loss(void)
 
 enum {
     N_LAYERED = 6, /* blocks */
-    MAX_VOXEL_BYTES = 16
+    N_LAYERS = 5,
+    MAX_VOXEL_BYTES = 16,
+    LAYER_BYTES = N_LAYERED * N_VOXELS * MAX_VOXEL_BYTES
 };
 
 static const int32_t layered_keys[3 * N_LAYERED] = {0, 0, 0,  1, 0, 0, 0, 1,  0,
@@ -477,12 +479,11 @@ static const int32_t layered_keys[3 * N_LAYERED] = {0, 0, 0,  1, 0, 0, 0, 1,  0,
 /* Reads all blocks, and compares each voxel's bytes of each layer: zeros where it is in the box,
  * else what was written. */
 static void check_layers(struct gpu_env *env, struct vxd_volume *volume,
-                         uint8_t *const layers[VXD_VOLUME_MAX_LAYERS],
+                         uint8_t layers[N_LAYERS][LAYER_BYTES],
                          const struct vxd_volume_region *box)
 {
     static const uint8_t zeros[MAX_VOXEL_BYTES];
     struct vxd_volume_layer kinds[VXD_VOLUME_MAX_LAYERS];
-    int n_layers = vxd_volume_get_layers(volume, kinds);
     struct vxd_volume_blocks blocks;
     struct vxd_volume_info info;
     struct vxd_err err = {0};
@@ -490,17 +491,19 @@ static void check_layers(struct gpu_env *env, struct vxd_volume *volume,
     size_t n = 0;
 
     vxd_volume_get_info(volume, &info);
+    REQUIRE(vxd_volume_get_layers(volume, kinds) == N_LAYERS);
     CHECK_INT(vxd_volume_list_changed(env->queue, volume, 0, &entries, &n, &err), VXD_OK);
-    REQUIRE(n == N_LAYERED);
+    CHECK_INT(n, N_LAYERED);
     REQUIRE(vxd_volume_read_blocks(env->queue, volume, entries, n, true, &blocks, &err) ==
             VXD_OK);
     CHECK(memcmp(blocks.keys, layered_keys, sizeof layered_keys) == 0);
-    for (int k = 0; k < n_layers; k++) {
+    for (int k = 0; k < N_LAYERS; k++) {
         size_t voxel_bytes =
             kinds[k].n_elements * vxd_dtype_bytes(kinds[k].dtype) / N_VOXELS;
         const uint8_t *rows = blocks.layers[k];
         size_t n_wrong = 0;
 
+        REQUIRE(rows != NULL && voxel_bytes <= MAX_VOXEL_BYTES);
         for (size_t i = 0; i < (size_t)N_LAYERED * N_VOXELS; i++) {
             bool is_gone =
                 box != NULL && is_in(&info.spec, box, layered_keys + 3 * (i / N_VOXELS),
@@ -530,23 +533,15 @@ static void one_layered(struct gpu_env *env, enum vxd_volume_form form)
     static const uint64_t stamps[N_LAYERED] = {1, 2, 3, 4, 5, 6};
     struct vxd_volume *volume = make_volume(env, &spec, 0);
     struct vxd_volume *copy = NULL;
-    struct vxd_volume_layer kinds[VXD_VOLUME_MAX_LAYERS];
     struct vxd_volume_blocks blocks = {
         .n = N_LAYERED, .entries = entries, .keys = layered_keys, .stamps = stamps};
-    uint8_t *layers[VXD_VOLUME_MAX_LAYERS] = {NULL};
-    int n_layers = vxd_volume_get_layers(volume, kinds);
+    static uint8_t layers[N_LAYERS][LAYER_BYTES];
     uint64_t state = 5;
     struct vxd_err err = {0};
     size_t n_removed = 1;
 
-    CHECK_INT(n_layers, 5);
-    for (int k = 0; k < n_layers; k++) {
-        size_t n_bytes =
-            N_LAYERED * kinds[k].n_elements * vxd_dtype_bytes(kinds[k].dtype);
-
-        layers[k] = malloc(n_bytes);
-        REQUIRE(layers[k] != NULL);
-        for (size_t i = 0; i < n_bytes; i++) {
+    for (int k = 0; k < N_LAYERS; k++) {
+        for (size_t i = 0; i < LAYER_BYTES; i++) {
             layers[k][i] = (uint8_t)(1 + gpu_random(&state) % 200);
         }
         blocks.layers[k] = layers[k];
@@ -558,9 +553,6 @@ static void one_layered(struct gpu_env *env, enum vxd_volume_form form)
     CHECK_INT(n_removed, 0);
     check_layers(env, volume, layers, &box);
     check_layers(env, copy, layers, NULL);
-    for (int k = 0; k < n_layers; k++) {
-        free(layers[k]);
-    }
     drop(env, copy);
     drop(env, volume);
 }
