@@ -178,6 +178,7 @@ target_link_options(test_gpu_svdag_image PRIVATE ${wrap_realloc})
 
 voxeld_add_gpu_tests(/svdag/brush
   svdag_ball_children   ball_children
+  svdag_relations       relations
   svdag_leaf_values     leaf_values
   svdag_op_octree       op_octree)
 
