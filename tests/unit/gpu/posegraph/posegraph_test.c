@@ -503,6 +503,161 @@ static void test_one_pose_and_fixed_poses_stay(void)
     graph_free(&made);
 }
 
+/* --- priors --------------------------------------------------------------------------------- */
+
+enum {
+    N_RING = 8
+};
+
+/* A prior of each pose of a ring: where it truly is, moved by `shift`, with so much information of
+ * the position and of the rotation. */
+static void set_priors(const struct graph_made *made, const double shift[3],
+                       double of_position, double of_rotation,
+                       struct vxd_posegraph_prior priors[N_RING])
+{
+    for (size_t i = 0; i < N_RING; i++) {
+        priors[i] = (struct vxd_posegraph_prior){.node = (uint32_t)i,
+                                                 .T_map_node = made->truth[i]};
+        for (size_t k = 0; k < 6; k++) {
+            priors[i].information[7 * k] = k < 3 ? of_position : of_rotation;
+        }
+        for (int axis = 0; axis < 3; axis++) {
+            priors[i].T_map_node.t_m[axis] += shift[axis];
+        }
+    }
+}
+
+/* The greatest distance of a position from where it truly is, moved by `shift`; and of a
+ * rotation, as 1 minus the cosine of half its angle. */
+static double greatest_error(const struct graph_made *made, const double shift[3],
+                             const struct vxd_rigid *poses)
+{
+    double most = 0;
+
+    for (size_t i = 0; i < N_RING; i++) {
+        double cosine = 0;
+
+        for (int axis = 0; axis < 3; axis++) {
+            most = fmax(
+                most, fabs(poses[i].t_m[axis] - made->truth[i].t_m[axis] - shift[axis]));
+        }
+        for (int k = 0; k < 4; k++) {
+            cosine += poses[i].q[k] * made->truth[i].q[k];
+        }
+        most = fmax(most, 1 - fabs(cosine));
+    }
+    return most;
+}
+
+static void expect_priors(const struct graph_made *made, const double shift[3],
+                          const struct vxd_posegraph_prior priors[N_RING])
+{
+    for (int start = VXD_POSEGRAPH_KEEP; start <= VXD_POSEGRAPH_CHORDAL; start++) {
+        const struct vxd_posegraph_options options = {
+            .start = (enum vxd_posegraph_start)start, .relative_tolerance = 1e-12};
+        struct vxd_posegraph graph = graph_of(made);
+        struct outcome outcome;
+
+        graph.priors = priors;
+        graph.n_priors = N_RING;
+        optimize(&graph, &options, 2, &outcome);
+        REQUIRE(outcome.status == VXD_OK);
+        CHECK_INT(outcome.stats.n_free, N_RING);
+        CHECK(greatest_error(made, shift, outcome.poses) < 1e-4);
+        free(outcome.poses);
+    }
+}
+
+static void test_priors_of_all_poses_win_over_weak_edges(void)
+{
+    static const double shift[3] = {3, -2, 1};
+    struct vxd_posegraph_prior priors[N_RING];
+    struct graph_made made;
+
+    graph_make_ring(N_RING, 5, (struct graph_noise){0.1, 0.1, 1}, &made);
+    for (size_t i = 0; i < made.n_edges; i++) {
+        for (int k = 0; k < 36; k++) {
+            made.edges[i].information[k] *= 1e-9;
+        }
+    }
+    set_priors(&made, shift, 1e4, 1e4, priors);
+    expect_priors(&made, shift, priors);
+    graph_free(&made);
+}
+
+/* Positions alone, as of a satellite receiver: the edges say how the poses are turned. */
+static void test_priors_of_positions_move_the_whole_graph(void)
+{
+    static const double shift[3] = {30, -20, 10};
+    struct vxd_posegraph_prior priors[N_RING];
+    struct graph_made made;
+
+    graph_make_ring(N_RING, 5, (struct graph_noise){0, 0, 1}, &made);
+    set_priors(&made, shift, 1e4, 0, priors);
+    expect_priors(&made, shift, priors);
+    graph_free(&made);
+}
+
+static void test_prior_that_is_wrong_counts_little_where_it_is_robust(void)
+{
+    static const double none[3] = {0, 0, 0};
+    const struct vxd_posegraph_options options = {.start = VXD_POSEGRAPH_KEEP,
+                                                  .relative_tolerance = 1e-12};
+    struct vxd_posegraph_prior priors[N_RING];
+    struct graph_made made;
+
+    graph_make_ring(N_RING, 5, (struct graph_noise){0, 0, 1}, &made);
+    for (int robust = VXD_POSEGRAPH_SQUARES; robust <= VXD_POSEGRAPH_DCS; robust++) {
+        struct vxd_posegraph graph = graph_of(&made);
+        struct outcome outcome;
+        double error;
+
+        set_priors(&made, none, 100, 100, priors);
+        for (size_t i = 0; i < N_RING; i++) {
+            priors[i].robust = (enum vxd_posegraph_robust)robust;
+            priors[i].width = 1;
+        }
+        priors[3].T_map_node.t_m[0] += 5;
+        graph.priors = priors;
+        graph.n_priors = N_RING;
+        optimize(&graph, &options, 1, &outcome);
+        REQUIRE(outcome.status == VXD_OK);
+        error = greatest_error(&made, none, outcome.poses);
+        CHECK(robust == VXD_POSEGRAPH_SQUARES ? error > 0.1 : error < 0.05);
+        free(outcome.poses);
+    }
+    graph_free(&made);
+}
+
+static void test_bad_priors_are_refused_by_name(void)
+{
+    static const double none[3] = {0, 0, 0};
+    const struct vxd_posegraph_options options = {.start = VXD_POSEGRAPH_KEEP};
+    struct vxd_posegraph_prior priors[N_RING];
+    struct graph_made made;
+    struct vxd_posegraph graph;
+
+    graph_make_ring(N_RING, 5, (struct graph_noise){0, 0, 1}, &made);
+    graph = graph_of(&made);
+    graph.priors = priors;
+    graph.n_priors = N_RING;
+    set_priors(&made, none, 100, 100, priors);
+    priors[7].node = N_RING;
+    check_refused(&graph, &options, VXD_INVALID_ARGUMENT, "priors[7]", "8 nodes");
+    set_priors(&made, none, 100, 100, priors);
+    priors[2].T_map_node.q[3] = NAN;
+    check_refused(&graph, &options, VXD_INVALID_ARGUMENT, "priors[2]", "node 2");
+    set_priors(&made, none, 100, -1, priors);
+    check_refused(&graph, &options, VXD_INVALID_ARGUMENT, "priors[0]", "semidefinite");
+    set_priors(&made, none, 100, 100, priors);
+    priors[1].information[1] = 1;
+    check_refused(&graph, &options, VXD_INVALID_ARGUMENT, "priors[1]", "symmetric");
+    set_priors(&made, none, 100, 100, priors);
+    priors[4].robust = VXD_POSEGRAPH_CAUCHY;
+    check_refused(&graph, &options, VXD_INVALID_ARGUMENT, "priors[4].robust", "width");
+    graph_free(&made);
+}
+
 static enum vxd_status check_options(void *user, void *structure, struct vxd_err *err)
 {
     struct vxd_posegraph_solver *solver = NULL;
@@ -566,6 +721,10 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_bad_graphs_are_refused_by_name),
     VXD_TEST(test_options_are_taken_up_to_the_ends_of_their_ranges),
     VXD_TEST(test_one_pose_and_fixed_poses_stay),
+    VXD_TEST(test_priors_of_all_poses_win_over_weak_edges),
+    VXD_TEST(test_priors_of_positions_move_the_whole_graph),
+    VXD_TEST(test_prior_that_is_wrong_counts_little_where_it_is_robust),
+    VXD_TEST(test_bad_priors_are_refused_by_name),
 };
 
 VXD_TEST_MAIN(tests)
