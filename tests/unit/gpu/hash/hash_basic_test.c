@@ -6,6 +6,7 @@
 #include "gpu/hash/hash.h"
 #include "gpu/hash/open_cpu.h"
 #include "tests/support/gpu/gpu_helpers.h"
+#include "tests/support/limits.h"
 #include "tests/support/test.h"
 
 /* The value row of a key is the number that the key was made from. */
@@ -309,6 +310,69 @@ static void prepare(void)
     destroy(map);
 }
 
+/* Fills a map of 100 entries and prepares it for n more keys; returns its capacity then. */
+static size_t grown_capacity(int percent, bool is_set_later, uint32_t n)
+{
+    struct vxd_hashmap_spec spec = int3_spec;
+    struct vxd_hashmap *map;
+    uint32_t numbers[400];
+    int32_t *keys;
+    size_t capacity;
+    size_t n_new = 0;
+
+    for (uint32_t i = 0; i < 400; i++) {
+        numbers[i] = i;
+    }
+    spec.growth_percent = is_set_later ? 77 : percent;
+    map = map_of(&spec, 100);
+    if (is_set_later) {
+        vxd_hashmap_set_growth(map, percent);
+    }
+    CHECK_INT(insert(map, numbers, 100, VXD_HASH_FIRST, 0, NULL, NULL), VXD_OK);
+    keys = keys_of(numbers + 100, n);
+    CHECK_INT(vxd_hashmap_prepare(env.queue, map, keys, n, &n_new, &err), VXD_OK);
+    CHECK_INT(n_new, n);
+    capacity = vxd_hashmap_capacity(map);
+    free(keys);
+    destroy(map);
+    return capacity;
+}
+
+static enum vxd_status check_spec(void *user, void *structure, struct vxd_err *error)
+{
+    struct vxd_hashmap *map = NULL;
+    enum vxd_status status = vxd_hashmap_create(env.queue, structure, &map, error);
+
+    (void)user;
+    vxd_hashmap_destroy(env.queue, map);
+    return status;
+}
+
+static void growth(void)
+{
+    static const struct test_limit limits[] = {
+        TEST_LIMIT_INT(struct vxd_hashmap_spec, growth_percent, "growth_percent", 0, 100),
+        TEST_LIMIT_INT(struct vxd_hashmap_spec, n_components, "n_components", 1,
+                       VXD_HASHMAP_MAX_COMPONENTS)};
+    struct vxd_hashmap_spec spec = int3_spec;
+    struct test_limited of = {&spec, sizeof spec, check_spec, NULL};
+
+    for (int later = 0; later < 2; later++) {
+        CHECK_INT(grown_capacity(0, later == 1, 1), 150);
+        CHECK_INT(grown_capacity(1, later == 1, 1), 101);
+        CHECK_INT(grown_capacity(10, later == 1, 10), 110);
+        CHECK_INT(grown_capacity(10, later == 1, 11), 111); /* as many as are needed */
+        CHECK_INT(grown_capacity(100, later == 1, 1), 200);
+        CHECK_INT(grown_capacity(100, later == 1, 300), 400);
+    }
+    test_limits(&of, limits, sizeof limits / sizeof limits[0]);
+}
+
+static void test_map_grows_by_its_part_or_by_what_is_needed(void)
+{
+    each_thread_count(growth);
+}
+
 static void test_prepare_of_duplicates_does_not_grow_and_growth_keeps_numbers(void)
 {
     each_thread_count(prepare);
@@ -579,6 +643,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_insert_of_many_duplicates_numbers_by_first_position),
     VXD_TEST(test_batch_of_more_than_a_chunk_answers_every_position),
     VXD_TEST(test_prepare_of_duplicates_does_not_grow_and_growth_keeps_numbers),
+    VXD_TEST(test_map_grows_by_its_part_or_by_what_is_needed),
     VXD_TEST(test_growth_over_the_limit_leaves_the_map_unchanged),
     VXD_TEST(test_churn_keeps_probes_bounded),
     VXD_TEST(test_update_combines_in_position_order),

@@ -658,6 +658,141 @@ static void test_bad_priors_are_refused_by_name(void)
     graph_free(&made);
 }
 
+/* --- what is known of a solution ------------------------------------------------------------- */
+
+/* Two poses, the second one `ahead` metres along the first one's x axis, and the edge between. */
+struct two_poses {
+    struct vxd_rigid poses[2];
+    struct vxd_posegraph_edge edge;
+    struct vxd_posegraph_prior prior;
+    struct vxd_posegraph graph;
+};
+
+static void set_two_poses(double ahead, struct two_poses *two)
+{
+    const struct vxd_rigid none = {.q = {0, 0, 0, 1}};
+
+    *two = (struct two_poses){.poses = {none, none},
+                              .edge = {.from = 0, .to = 1, .T_from_to = none},
+                              .prior = {.node = 0, .T_map_node = none}};
+    two->poses[1].t_m[0] = ahead;
+    two->edge.T_from_to.t_m[0] = ahead;
+    for (size_t k = 0; k < 6; k++) {
+        two->edge.information[7 * k] = 10 + (double)k;
+        two->prior.information[7 * k] = 4 * (double)(k + 1);
+    }
+    two->graph = (struct vxd_posegraph){.n_nodes = 2,
+                                        .T_map_node = two->poses,
+                                        .n_edges = 1,
+                                        .edges = &two->edge,
+                                        .n_priors = 1,
+                                        .priors = &two->prior};
+}
+
+static void get_covariance(const struct vxd_posegraph *graph, double out[72])
+{
+    static const uint32_t nodes[2] = {1, 0};
+    static const uint32_t stranger[1] = {2};
+    const struct vxd_posegraph_options options = {.start = VXD_POSEGRAPH_KEEP};
+    struct vxd_posegraph_solver *solver = NULL;
+    struct vxd_pool *pool = NULL;
+    struct vxd_err err = {0};
+    bool done = false;
+
+    CHECK_INT(vxd_pool_create(2, &pool, &err), VXD_OK);
+    REQUIRE(vxd_posegraph_solver_create(pool, graph, &options, &solver, &err) == VXD_OK);
+    while (!done) {
+        REQUIRE(vxd_posegraph_solver_step(solver, &done, &err) == VXD_OK);
+    }
+    CHECK_INT(vxd_posegraph_solver_covariance(solver, nodes, 2, out, &err), VXD_OK);
+    CHECK_INT(vxd_posegraph_solver_covariance(solver, stranger, 1, out + 36, &err),
+              VXD_INVALID_ARGUMENT);
+    CHECK_INT(vxd_posegraph_solver_covariance(solver, nodes + 1, 1, out + 36, &err),
+              VXD_OK);
+    vxd_posegraph_solver_destroy(solver);
+    vxd_pool_destroy(pool);
+}
+
+/* The first pose is as uncertain as its prior. The second one adds the edge's, and is moved across
+ * by what the first one may be turned: by y where that turns about z, and against z about y. */
+static void test_covariance_grows_along_an_edge(void)
+{
+    static const bool fixed[2] = {true, false};
+    const double ahead = 2;
+    double found[72] = {0};
+    struct two_poses two;
+
+    set_two_poses(ahead, &two);
+    get_covariance(&two.graph, found);
+    for (int r = 0; r < 6; r++) {
+        for (int c = 0; c < 6; c++) {
+            double of_first = r == c ? 1 / two.prior.information[7 * r] : 0;
+            double about_y = 1 / two.prior.information[7 * 4];
+            double about_z = 1 / two.prior.information[7 * 5];
+            double expected = of_first + (r == c ? 1 / two.edge.information[7 * r] : 0);
+
+            expected += r == 1 && c == 1 ? ahead * ahead * about_z : 0;
+            expected += r == 2 && c == 2 ? ahead * ahead * about_y : 0;
+            expected += r + c == 6 && r * c == 5 ? ahead * about_z : 0;
+            expected -= r + c == 6 && r * c == 8 ? ahead * about_y : 0;
+            CHECK(fabs(found[6 * r + c] - expected) < 1e-9);
+            CHECK(fabs(found[36 + 6 * r + c] - of_first) < 1e-9);
+        }
+    }
+    two.graph.fixed = fixed;
+    two.graph.n_priors = 0;
+    get_covariance(&two.graph, found);
+    for (int i = 0; i < 36; i++) {
+        CHECK(fabs(found[i] - (i % 7 == 0 ? 1 / two.edge.information[i] : 0)) < 1e-9);
+        CHECK(found[36 + i] == 0);
+    }
+}
+
+/* Squares and weights at the graph's own poses, by the formulas of posegraph.h. */
+static void test_edges_weigh_what_their_costs_say(void)
+{
+    const struct vxd_posegraph_options options = {.start = VXD_POSEGRAPH_KEEP};
+    struct vxd_pool *pool = NULL;
+
+    CHECK_INT(vxd_pool_create(1, &pool, NULL), VXD_OK);
+    for (int i = 0; i < 8; i++) {
+        struct vxd_posegraph_solver *solver = NULL;
+        struct vxd_posegraph_stats stats;
+        struct two_poses two;
+        double off = i < 4 ? 0.1 : 1.5; /* metres: below the width, and above it */
+        double s = 10 * off * off;
+        double width = 0.5;
+        double far = fmax(1, sqrt(s) / width);
+        double scale = fmin(1, 2 * width * width / (width * width + s));
+        const double weights[4] = {1, 1 / far, 1 / (1 + s / (width * width)),
+                                   scale * scale};
+        const double costs[3] = {s, far > 1 ? 2 * width * sqrt(s) - width * width : s,
+                                 width * width * log(1 + s / (width * width))};
+        double square;
+        double weight;
+        bool done;
+
+        set_two_poses(2, &two);
+        two.poses[1].t_m[0] += off;
+        two.edge.robust = (enum vxd_posegraph_robust)(i % 4);
+        two.edge.width = width;
+        REQUIRE(vxd_posegraph_solver_create(pool, &two.graph, &options, &solver, NULL) ==
+                VXD_OK);
+        vxd_posegraph_solver_get_edges(solver, &square, &weight);
+        CHECK(fabs(square - s) < 1e-9 && fabs(weight - weights[i % 4]) < 1e-9);
+        square =
+            vxd_posegraph_edge_square(&two.edge, &two.poses[0], &two.poses[1], &weight);
+        CHECK(fabs(square - s) < 1e-9 && fabs(weight - weights[i % 4]) < 1e-9);
+        vxd_posegraph_solver_get_stats(solver, &stats);
+        CHECK_INT(stats.n_outliers, weights[i % 4] < 0.5 ? 1 : 0);
+        CHECK_INT(vxd_posegraph_solver_step(solver, &done, NULL), VXD_OK);
+        vxd_posegraph_solver_get_progress(solver, &stats);
+        CHECK(i % 4 == 3 || fabs(stats.initial_cost - costs[i % 4]) < 1e-9);
+        vxd_posegraph_solver_destroy(solver);
+    }
+    vxd_pool_destroy(pool);
+}
+
 static enum vxd_status check_options(void *user, void *structure, struct vxd_err *err)
 {
     struct vxd_posegraph_solver *solver = NULL;
@@ -725,6 +860,8 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_priors_of_positions_move_the_whole_graph),
     VXD_TEST(test_prior_that_is_wrong_counts_little_where_it_is_robust),
     VXD_TEST(test_bad_priors_are_refused_by_name),
+    VXD_TEST(test_covariance_grows_along_an_edge),
+    VXD_TEST(test_edges_weigh_what_their_costs_say),
 };
 
 VXD_TEST_MAIN(tests)
