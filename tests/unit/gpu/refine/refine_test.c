@@ -302,6 +302,123 @@ static void test_volume_is_as_it_was_before_the_end(void)
     on_cpu(expect_untouched);
 }
 
+/* Losses come before each joint step, level after level and round after round, and within a round the energy
+ * falls unless a step says that the one before it was taken back. */
+static void check_losses(const struct run *run, size_t n)
+{
+    const struct vxd_refine_loss *losses = vxd_refine_losses(run->refine);
+    size_t n_in_round = (size_t)run->options.iterations + 1; /* and one after the last */
+    size_t n_rounds = (size_t)run->options.rounds;
+
+    REQUIRE(n == (size_t)(run->options.upsample + 1) * n_rounds * n_in_round);
+    for (size_t i = 0; i < n; i++) {
+        const struct vxd_refine_loss *loss = &losses[i];
+        double energy = loss->data + loss->smooth + loss->init + loss->chroma;
+
+        CHECK_INT(loss->level, i / (n_rounds * n_in_round));
+        CHECK_INT(loss->round, i / n_in_round % n_rounds);
+        CHECK(loss->data > 0 && loss->smooth >= 0 && loss->init >= 0);
+        CHECK(loss->chroma >= 0 && loss->light >= 0 && isfinite(energy + loss->light));
+        if (i % n_in_round > 0 && !loss->rejected) {
+            const struct vxd_refine_loss *last = loss - 1;
+
+            CHECK(energy <=
+                  (last->data + last->smooth + last->init + last->chroma) * (1 + 1e-6));
+        }
+    }
+}
+
+static void expect_progress(struct gpu_env *env)
+{
+    struct vxd_refine_progress progress;
+    struct vxd_err err = {0};
+    double fraction = 0;
+    size_t n_losses = 0;
+    bool is_done = false;
+    int level = 0;
+    struct run run;
+
+    begin(env, &tiny, 0.002, &run);
+    run.options.makes_volume = true;
+    run.options.upsample = 1;
+    run.options.rounds = 2;
+    run.options.iterations = 3;
+    run.options.cg_iterations = 4;
+    REQUIRE(create(&run, &err) == VXD_OK);
+    while (!is_done) {
+        REQUIRE(vxd_refine_step(env->queue, run.refine, run.volume, 1e6, &is_done,
+                                &err) == VXD_OK);
+        vxd_refine_get_progress(run.refine, &progress);
+        CHECK(progress.fraction >= fraction && progress.fraction <= 1);
+        CHECK(progress.n_losses >= n_losses && progress.level >= level);
+        fraction = progress.fraction;
+        n_losses = progress.n_losses;
+        level = progress.level;
+    }
+    CHECK(fraction == 1);
+    CHECK_INT(level, 1);
+    check_losses(&run, n_losses);
+    end(&run);
+}
+
+static void test_progress_goes_up_and_losses_go_down(void)
+{
+    on_cpu(expect_progress);
+}
+
+/* Of the distances of all blocks. */
+static uint64_t digest_of_distances(struct gpu_env *env, struct vxd_volume *volume)
+{
+    struct vxd_volume_blocks blocks = {0};
+    int32_t *entries = NULL;
+    uint64_t digest;
+    size_t n = 0;
+
+    CHECK_INT(vxd_volume_list_changed(env->queue, volume, 0, &entries, &n, NULL), VXD_OK);
+    CHECK_INT(vxd_volume_read_blocks(env->queue, volume, entries, n, true, &blocks, NULL),
+              VXD_OK);
+    digest = gpu_digest(GPU_FNV_START, blocks.layers[0], n * 512 * sizeof(float));
+    vxd_volume_blocks_free(env->queue, &blocks);
+    free(entries);
+    return digest;
+}
+
+static void expect_kept(struct gpu_env *env)
+{
+    for (int kept = 0; kept < 3; kept++) { /* nothing, distances, poses */
+        struct vxd_volume_camera camera;
+        struct vxd_volume_pose pose;
+        struct vxd_err err = {0};
+        bool is_same_pose = true;
+        uint64_t distances;
+        struct run run;
+
+        begin(env, &tiny, 0.002, &run);
+        run.options.rounds = 1;
+        run.options.iterations = 1;
+        run.options.keep_distances = kept == 1;
+        run.options.keep_poses = kept == 2;
+        distances = digest_of_distances(env, run.volume);
+        REQUIRE(work(&run, ALL, &err) == VXD_OK);
+        CHECK((digest_of_distances(env, run.volume) == distances) == (kept == 1));
+        for (int i = 0; i < tiny.n_keyframes; i++) {
+            vxd_refine_get_keyframe(run.refine, (size_t)i, &camera, &pose);
+            for (int k = 0; k < 3; k++) {
+                is_same_pose =
+                    is_same_pose &&
+                    pose.translation[k] == run.keyframes[i].T_map_camera.translation[k];
+            }
+        }
+        CHECK(is_same_pose == (kept == 2));
+        end(&run);
+    }
+}
+
+static void test_what_is_to_be_kept_is_kept(void)
+{
+    on_cpu(expect_kept);
+}
+
 static void expect_refused(struct run *run, enum vxd_status status, const char *field)
 {
     uint64_t before = digest_of(run->env, run->volume);
@@ -446,6 +563,8 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_focal_length_is_found),
     VXD_TEST(test_bits_are_equal_on_all_backends),
     VXD_TEST(test_volume_is_as_it_was_before_the_end),
+    VXD_TEST(test_progress_goes_up_and_losses_go_down),
+    VXD_TEST(test_what_is_to_be_kept_is_kept),
     VXD_TEST(test_wrong_arguments_are_named),
     VXD_TEST(test_halved_voxels_beyond_the_range_of_blocks_are_refused),
 };

@@ -188,12 +188,15 @@ static void test_volume_decay_is_that_of_a_plain_loop(void)
     gpu_each_backend(expect_decay);
 }
 
-/* Two voxels of a block, their votes and colours, before and after a decay of one of them. */
-static void expect_label_decay(struct gpu_env *env)
+/* Two voxels of a block, their votes and colours, before and after a decay of one of them, which
+ * may leave votes alone. */
+static void one_label_decay(struct gpu_env *env, bool keeps_votes)
 {
     struct vxd_volume_spec spec = specs[0];
     const struct vxd_volume_decay decay = {
-        .region = {.low = {0, 0, 0}, .high = {0.03, 0.03, 0.03}}, .factor = 0.6};
+        .region = {.low = {0, 0, 0}, .high = {0.03, 0.03, 0.03}},
+        .factor = 0.6,
+        .keeps_votes = keeps_votes};
     const int32_t key[3] = {0, 0, 0};
     const int32_t entry = 0;
     const uint64_t stamp = 1;
@@ -222,12 +225,18 @@ static void expect_label_decay(struct gpu_env *env)
     CHECK(after.weights[0] == 10 * 0.6f && after.weights[1] == 10);
     CHECK(after.distances[0] == 0.25f && after.distances[1] == -0.5f);
     /* 153, 0 (forgotten), 1, 12: rounded down, as the weight of the colour is. */
-    CHECK(after.labels[0] == 0xc89900000301070cu);
+    CHECK(after.labels[0] == (keeps_votes ? votes[0] : 0xc89900000301070cu));
     CHECK(after.labels[1] == votes[1]);
     CHECK(memcmp(after.colours,
                  ((const uint16_t[8]){256, 512, 1024, 3, 256, 512, 1024, 5}), 16) == 0);
     volume_host_free(&after);
     drop(env, volume);
+}
+
+static void expect_label_decay(struct gpu_env *env)
+{
+    one_label_decay(env, false);
+    one_label_decay(env, true);
 }
 
 static void test_volume_decay_takes_votes_and_colours_with_it(void)
