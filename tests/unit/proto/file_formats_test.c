@@ -195,6 +195,76 @@ static void test_safetensors_reply_reads_back(void)
     free(file);
 }
 
+/* Tensors of elements with names are entries NAME.FIELD; what else the elements have is metadata. */
+static void test_safetensors_of_named_elements_read_back(void)
+{
+    enum {
+        N = 3
+    };
+    static char *const names[N] = {(char *)"bev", (char *)"labels", (char *)"vector"};
+    Voxeld__V1__InferResponse message = VOXELD__V1__INFER_RESPONSE__INIT;
+    Voxeld__V1__InferOutput outputs[N];
+    Voxeld__V1__InferOutput *list[N];
+    Voxeld__V1__Tensor values[N];
+    Voxeld__V1__Tensor labels = VOXELD__V1__TENSOR__INIT;
+    int64_t shapes[N];
+    int64_t n_labels = 5;
+    uint8_t data[N][3];
+    uint8_t label_data[5] = {9, 8, 7, 6, 5};
+    uint8_t expected[] = {0, 10, 11, 9, 8, 7, 6, 5, 20, 21, 22};
+    uint64_t n_header = 0;
+    uint8_t *file = NULL;
+    size_t n = 0;
+    json_t *h;
+
+    for (int i = 0; i < N; i++) {
+        voxeld__v1__infer_output__init(&outputs[i]);
+        voxeld__v1__tensor__init(&values[i]);
+        list[i] = &outputs[i];
+        outputs[i].name = names[i];
+        outputs[i].values = &values[i];
+        shapes[i] = i + 1;
+        values[i].dtype = VOXELD__V1__DTYPE__UINT8;
+        values[i].n_shape = 1;
+        values[i].shape = &shapes[i];
+        values[i].data.data = data[i];
+        values[i].data.len = (size_t)i + 1;
+        for (int k = 0; k < 3; k++) {
+            data[i][k] = (uint8_t)(10 * i + k);
+        }
+    }
+    labels.dtype = VOXELD__V1__DTYPE__UINT8;
+    labels.n_shape = 1;
+    labels.shape = &n_labels;
+    labels.data.data = label_data;
+    labels.data.len = sizeof label_data;
+    outputs[1].labels = &labels;
+    message.outputs = list;
+    message.n_outputs = N;
+    REQUIRE(vxd_safetensors_write(&message.base, &file, &n, NULL) == VXD_OK);
+    for (int i = 0; i < 8; i++) {
+        n_header |= (uint64_t)file[i] << (8 * i);
+    }
+    REQUIRE(n == 8 + n_header + sizeof expected);
+    h = json_loadb((char *)file + 8, n_header, JSON_REJECT_DUPLICATES, NULL);
+    REQUIRE(h != NULL);
+    CHECK_INT(json_object_size(h), 5);
+    for (int i = 0; i < N; i++) {
+        char entry[64];
+
+        (void)snprintf(entry, sizeof entry, "%s.values|shape", names[i]);
+        CHECK_INT(json_integer_value(json_array_get(at(h, entry), 0)), i + 1);
+    }
+    CHECK_INT(json_integer_value(json_array_get(at(h, "bev.values|data_offsets"), 1)), 1);
+    CHECK_INT(json_integer_value(json_array_get(at(h, "labels.labels|data_offsets"), 0)),
+              3);
+    CHECK_INT(json_integer_value(json_array_get(at(h, "vector.values|data_offsets"), 0)),
+              8);
+    CHECK(memcmp(file + 8 + n_header, expected, sizeof expected) == 0);
+    json_decref(h);
+    free(file);
+}
+
 static void test_safetensors_without_tensors_is_metadata_only(void)
 {
     Voxeld__V1__ServerInfoResponse info = VOXELD__V1__SERVER_INFO_RESPONSE__INIT;
@@ -238,6 +308,7 @@ static void test_safetensors_tensor_that_does_not_fit_is_refused_by_name(void)
 static const struct vxd_test tests[] = {
     VXD_TEST(test_openapi_methods_and_schemas_are_complete),
     VXD_TEST(test_safetensors_reply_reads_back),
+    VXD_TEST(test_safetensors_of_named_elements_read_back),
     VXD_TEST(test_safetensors_without_tensors_is_metadata_only),
     VXD_TEST(test_safetensors_tensor_that_does_not_fit_is_refused_by_name),
 };
