@@ -22,7 +22,6 @@
 struct vxd_block_cache {
     struct vxd_context *context;
     enum vxd_space space;
-    size_t kept_bytes;
     struct vxd_block *kept[N_CLASSES];
     uint32_t n_kept[N_CLASSES];
     uint32_t n_unused[N_CLASSES]; /* the least of n_kept since the last trim */
@@ -55,6 +54,12 @@ static size_t *used_bytes(struct vxd_context *context, enum vxd_space space)
 {
     return space == VXD_SPACE_HOST ? &context->usage.host_bytes
                                    : &context->usage.device_bytes;
+}
+
+static size_t *kept_bytes(struct vxd_block_cache *cache)
+{
+    return cache->space == VXD_SPACE_HOST ? &cache->context->usage.host_kept_bytes
+                                          : &cache->context->usage.device_kept_bytes;
 }
 
 static size_t budget_bytes(const struct vxd_context *context, enum vxd_space space)
@@ -154,7 +159,7 @@ static struct vxd_block *unlink_kept(struct vxd_block_cache *cache, int size_cla
     struct vxd_block *block = cache->kept[size_class];
 
     cache->kept[size_class] = block->next;
-    cache->kept_bytes -= block->n_bytes;
+    *kept_bytes(cache) -= block->n_bytes;
     cache->n_kept[size_class]--;
     if (cache->n_kept[size_class] < cache->n_unused[size_class]) {
         cache->n_unused[size_class] = cache->n_kept[size_class];
@@ -168,8 +173,8 @@ static struct vxd_block *evict(struct vxd_block_cache *cache, size_t most_bytes)
 {
     struct vxd_block *chain = NULL;
 
-    for (int i = N_CLASSES - 1; i >= 0 && cache->kept_bytes > most_bytes; i--) {
-        while (cache->kept[i] != NULL && cache->kept_bytes > most_bytes) {
+    for (int i = N_CLASSES - 1; i >= 0 && *kept_bytes(cache) > most_bytes; i--) {
+        while (cache->kept[i] != NULL && *kept_bytes(cache) > most_bytes) {
             struct vxd_block *block = unlink_kept(cache, i);
 
             block->next = chain;
@@ -407,7 +412,7 @@ void vxd_block_release(struct vxd_block *block)
     if (block->size_class >= 0) {
         block->next = cache->kept[block->size_class];
         cache->kept[block->size_class] = block;
-        cache->kept_bytes += block->n_bytes;
+        *kept_bytes(cache) += block->n_bytes;
         cache->n_kept[block->size_class]++;
         block = NULL;
     }

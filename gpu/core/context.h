@@ -61,6 +61,9 @@ struct vxd_memory_usage {
     size_t host_peak_bytes;
     size_t device_budget_bytes;
     size_t host_budget_bytes;
+    size_t
+        device_kept_bytes; /* cached free blocks; on a GPU its driver keeps them, uncounted */
+    size_t host_kept_bytes;
 };
 
 /* How many CUDA devices answer. 0 without CUDA in the build, without a driver or

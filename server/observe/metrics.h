@@ -64,6 +64,6 @@ void vxd_metrics_write_uint(struct vxd_text *text, const char *name, const char 
 void vxd_metrics_write_real(struct vxd_text *text, const char *name, const char *type,
                             const char *help, double value);
 void vxd_metrics_write_memory(struct vxd_text *text, const char *name, const char *help,
-                              size_t used, size_t peak, size_t budget);
+                              size_t used, size_t peak, size_t budget, size_t kept);
 
 #endif

@@ -151,10 +151,11 @@ void vxd_metrics_write_counters(const struct vxd_metrics *metrics,
 }
 
 void vxd_metrics_write_memory(struct vxd_text *text, const char *name, const char *help,
-                              size_t used, size_t peak, size_t budget)
+                              size_t used, size_t peak, size_t budget, size_t kept)
 {
     vxd_metrics_describe(text, name, "gauge", help);
     vxd_text_printf(text, "%s{use=\"used\"} %zu\n%s{use=\"peak\"} %zu\n", name, used,
                     name, peak);
-    vxd_text_printf(text, "%s{use=\"budget\"} %zu\n", name, budget);
+    vxd_text_printf(text, "%s{use=\"budget\"} %zu\n%s{use=\"kept\"} %zu\n", name, budget,
+                    name, kept);
 }

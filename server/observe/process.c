@@ -2,6 +2,7 @@
 #include "server/observe/process.h"
 
 #include <dirent.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -37,4 +38,18 @@ void vxd_process_get_usage(struct vxd_process_usage *out)
         out->n_open_fds -= out->n_open_fds >= 3 ? 3 : out->n_open_fds;
         (void)closedir(fds);
     }
+}
+
+void vxd_process_get_heap(uint64_t *used_bytes, uint64_t *free_bytes)
+{
+    *used_bytes = 0;
+    *free_bytes = 0;
+#if defined(__GLIBC__)
+    {
+        struct mallinfo2 info = mallinfo2();
+
+        *used_bytes = info.uordblks + info.hblkhd;
+        *free_bytes = info.fordblks;
+    }
+#endif
 }

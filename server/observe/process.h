@@ -15,4 +15,8 @@ struct vxd_process_usage {
 /* Values that /proc does not show are 0. */
 void vxd_process_get_usage(struct vxd_process_usage *out);
 
+/* Memory of malloc: handed out (the engine's kept blocks are part of it on a CPU), and free but held
+ * for the next. 0 without glibc. It looks at every free piece, so it is for those who ask seldom. */
+void vxd_process_get_heap(uint64_t *used_bytes, uint64_t *free_bytes);
+
 #endif

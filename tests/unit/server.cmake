@@ -8,7 +8,8 @@ voxeld_add_tests(unit/server LIBRARIES voxeld_server TESTS
   server_config         config
   server_observe        observe)
 voxeld_add_tests(unit/server LIBRARIES voxeld_test_server TESTS
-  server_alloc          server_alloc)
+  server_alloc          server_alloc
+  server_idle           idle)
 target_link_options(test_server_alloc PRIVATE
   -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign)
 

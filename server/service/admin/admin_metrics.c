@@ -151,14 +151,23 @@ static void write_scenes(const struct vxd_server *server, struct vxd_text *text)
 static void write_process(const struct vxd_server *server, struct vxd_text *text)
 {
     struct vxd_process_usage usage;
+    uint64_t used_bytes;
+    uint64_t free_bytes;
 
     vxd_process_get_usage(&usage);
+    vxd_process_get_heap(&used_bytes, &free_bytes);
     vxd_metrics_write_real(text, "process_cpu_seconds_total", "counter",
                            "User and system CPU time.", usage.cpu_seconds);
     vxd_metrics_write_uint(text, "process_resident_memory_bytes", "gauge",
                            "Resident memory.", usage.resident_bytes);
     vxd_metrics_write_uint(text, "process_virtual_memory_bytes", "gauge",
                            "Virtual memory.", usage.virtual_bytes);
+    vxd_metrics_describe(text, "voxeld_heap_bytes", "gauge",
+                         "Memory of malloc: handed out, and free but held.");
+    vxd_text_printf(text,
+                    "voxeld_heap_bytes{use=\"used\"} %" PRIu64
+                    "\nvoxeld_heap_bytes{use=\"free\"} %" PRIu64 "\n",
+                    used_bytes, free_bytes);
     vxd_metrics_write_uint(text, "process_open_fds", "gauge", "Open file descriptors.",
                            usage.n_open_fds);
     vxd_metrics_write_real(text, "process_start_time_seconds", "gauge",
@@ -333,10 +342,11 @@ void vxd_metrics_write(struct vxd_server *server, struct vxd_text *text)
                            atomic_load(&server->inflight_bytes));
     vxd_metrics_write_memory(text, "voxeld_device_memory_bytes",
                              "Engine memory on the device.", memory.device_bytes,
-                             memory.device_peak_bytes, memory.device_budget_bytes);
-    vxd_metrics_write_memory(text, "voxeld_host_memory_bytes",
-                             "Engine memory on the host.", memory.host_bytes,
-                             memory.host_peak_bytes, memory.host_budget_bytes);
+                             memory.device_peak_bytes, memory.device_budget_bytes,
+                             memory.device_kept_bytes);
+    vxd_metrics_write_memory(
+        text, "voxeld_host_memory_bytes", "Engine memory on the host.", memory.host_bytes,
+        memory.host_peak_bytes, memory.host_budget_bytes, memory.host_kept_bytes);
     write_maps(server, text);
     write_volumes(server, text);
     write_posegraphs(server, text);
