@@ -4,21 +4,25 @@
 # on the CPU), sends it a real lidar scan and shows the answer. Runs until Ctrl-C.
 # CUDA kernels take most of a build's time: they are compiled where a GPU answers, for that GPU
 # alone, and without the papers' stores, which only comparisons need.
-# usage: deploy/quickstart.sh [--once] [--cuda]
+# usage: deploy/quickstart.sh [--once] [--cuda] [--token]
 #        --once   stops after the scan
 #        --cuda   compiles CUDA although no GPU answers here
+#        --token  HTTP wants a token, which keeps this machine's other users out; the URL that is
+#                 printed logs a browser in
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
 once=
 cuda=OFF
+needs_token=false
 while [ $# -gt 0 ]; do
     case $1 in
     --once) once=--once ;;
     --cuda) cuda=ON ;;
+    --token) needs_token=true ;;
     *)
         echo "quickstart.sh: unknown option '$1'" >&2
-        sed -n '7,9s/^# //p' "$0" >&2
+        sed -n '7,11s/^# //p' "$0" >&2
         exit 2
         ;;
     esac
@@ -63,7 +67,8 @@ trap stop EXIT
 trap 'exit 0' INT TERM
 
 export VOXELD_URL="ipc://$run/voxeld.sock"
-printf '{"networks_dir": "%s/configs/networks"}\n' "$PWD" >"$run/voxeld.json"
+printf '{"networks_dir": "%s/configs/networks", "http": {"require_token": %s}}\n' \
+    "$PWD" "$needs_token" >"$run/voxeld.json"
 build/bin/voxeld --config "$run/voxeld.json" --rpc "$VOXELD_URL" \
     --http "${VOXELD_HTTP:-127.0.0.1:8420}" 2>"$run/log" &
 daemon=$!
@@ -91,6 +96,9 @@ echo "\$ voxelctl voxelize tests/data/spconv_benchmark_pc.npy --size 0.1"
 build/bin/voxelctl voxelize tests/data/spconv_benchmark_pc.npy --size 0.1
 echo
 echo "HTTP: http://$http/   (dashboard; /v1/status, /metrics, /v1/openapi.json)"
+if [ "$needs_token" = true ]; then
+    echo "Log in: $(build/bin/voxelctl token login)   (for an hour; voxelctl token login makes another)"
+fi
 
 if [ "$once" = --once ]; then
     exit 0

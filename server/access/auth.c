@@ -398,13 +398,18 @@ out:
     return status;
 }
 
+bool vxd_auth_http_needs_token(const struct vxd_auth *auth)
+{
+    return auth->path[0] != '\0' || auth->requires_token;
+}
+
 enum vxd_status vxd_auth_identify(struct vxd_auth *auth, const char *token,
                                   const char *peer, int64_t peer_uid,
                                   struct vxd_principal *out, struct vxd_err *err)
 {
     bool has_token = token != NULL && token[0] != '\0';
-    bool needs_token =
-        auth->path[0] != '\0' || (auth->requires_token && strncmp(peer, "http", 4) == 0);
+    bool needs_token = strncmp(peer, "http", 4) == 0 ? vxd_auth_http_needs_token(auth)
+                                                     : auth->path[0] != '\0';
     char name[VXD_NAME_BYTES] = "anonymous";
 
     memset(out, 0, sizeof *out);

@@ -44,6 +44,9 @@ enum vxd_status vxd_auth_create(const struct vxd_config *config,
 enum vxd_status vxd_auth_reload(struct vxd_auth *auth, struct vxd_err *err);
 void vxd_auth_destroy(struct vxd_auth *auth);
 
+/* Whether who sends over HTTP needs a token, unless trusted as the peer of a unix socket. */
+bool vxd_auth_http_needs_token(const struct vxd_auth *auth);
+
 /* Identifies the sender. Where tokens are configured, everybody but trusted peers of unix sockets
  * needs one, and so does every other peer over HTTP where http.require_token is set; else every
  * peer that can connect has all scopes. peer_uid is -1 where it is unknown. The comparison takes

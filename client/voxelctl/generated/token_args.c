@@ -68,3 +68,13 @@ void ctl_token_issue_request(const struct ctl_token_args *args,
     out->n_prefixes = args->prefixes.n;
     out->ttl_s = args->ttl;
 }
+
+void ctl_token_login_request(const struct ctl_token_args *args,
+                             struct voxeld_token_issue_request *out)
+{
+    out->scopes = args->scopes.names;
+    out->n_scopes = args->scopes.n;
+    out->prefixes = args->prefixes.names;
+    out->n_prefixes = args->prefixes.n;
+    out->ttl_s = args->ttl;
+}

@@ -26,6 +26,7 @@ struct ctl_token_args {
 };
 
 extern const struct ctl_manual ctl_token_issue_manual;
+extern const struct ctl_manual ctl_token_login_manual;
 extern const char ctl_token_help[];
 extern const char ctl_token_summary[];
 
@@ -42,6 +43,8 @@ static inline bool ctl_token_has(const struct ctl_token_args *args,
 /* Fill what options give; *out is zeroed, and borrows from args. */
 void ctl_token_issue_request(const struct ctl_token_args *args,
                              struct voxeld_token_issue_request *out);
+void ctl_token_login_request(const struct ctl_token_args *args,
+                             struct voxeld_token_issue_request *out);
 
 /* Print a record as JSON to standard output. */
 void ctl_token_issue_json(const struct voxeld_token *r);
@@ -50,7 +53,7 @@ void ctl_token_issue_json(const struct voxeld_token *r);
 typedef int ctl_token_run_fn(struct voxeld_client *client,
                              const struct ctl_globals *globals,
                              const struct ctl_token_args *args);
-
+ctl_token_run_fn ctl_token_login;
 /* Print for people. */
 void ctl_print_token(const struct voxeld_token *r);
 

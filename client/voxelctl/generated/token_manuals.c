@@ -24,6 +24,29 @@ const struct ctl_manual ctl_token_issue_manual = {
     .method = "token_issue",
 };
 
+const struct ctl_manual ctl_token_login_manual = {
+    .command =
+        {.name = "token login",
+         .help = "voxelctl token login - issues a token as a URL that logs a browser in\n"
+                 "\n"
+                 "usage: voxelctl token login [OPTIONS]\n"
+                 "\n"
+                 "The URL is the dashboard's, with the token behind its #: browsers send "
+                 "that to no\n"
+                 "server, so no log has it. Whoever has the URL has the token until it "
+                 "ends.\n"
+                 "\n"
+                 "  --scopes LIST      read, write, admin, with commas\n"
+                 "  --prefixes LIST    what names begin with, with commas\n"
+                 "  --ttl SECONDS      how long it works; default 3600\n"
+                 "\n"
+                 "example\n"
+                 "  xdg-open \"$(voxelctl token login)\"\n"},
+    .options = CTL_TOKEN_BIT(CTL_TOKEN_SCOPES) | CTL_TOKEN_BIT(CTL_TOKEN_PREFIXES) |
+               CTL_TOKEN_BIT(CTL_TOKEN_TTL),
+    .method = "token_issue",
+};
+
 const char ctl_token_help[] =
     "voxelctl token - short-lived tokens\n"
     "\n"
@@ -34,11 +57,13 @@ const char ctl_token_help[] =
     "\n"
     "subcommands (voxelctl token SUBCOMMAND --help is the manual of each)\n"
     "  issue                a short-lived token\n"
+    "  login                a URL that logs a browser in\n"
     "\n"
     "The token is printed; who has it sends it as any other, $VOXELD_TOKEN or\n"
     "Authorization: Bearer. The shared options: voxelctl --help.\n"
     "\n"
     "examples\n"
-    "  voxelctl token issue --scopes read --prefixes yard --ttl 600\n";
+    "  voxelctl token issue --scopes read --prefixes yard --ttl 600\n"
+    "  voxelctl token login\n";
 
 const char ctl_token_summary[] = "short-lived tokens";

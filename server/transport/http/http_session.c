@@ -125,7 +125,7 @@ static void write_principal(struct vxd_http_exchange *exchange,
     vxd_text_printf(&text, "{\"name\":");
     vxd_text_json_string(&text, principal->name, strlen(principal->name));
     vxd_text_printf(&text, ",\"version\":\"%s\",\"tokens\":%s,\"scopes\":[", VXD_VERSION,
-                    server->config.tokens_file[0] != '\0' ? "true" : "false");
+                    vxd_auth_http_needs_token(server->auth) ? "true" : "false");
     for (size_t i = 0; i < sizeof scopes / sizeof scopes[0]; i++) {
         if ((principal->scopes & (uint32_t)scopes[i].scope) != 0) {
             vxd_text_printf(&text, "%s\"%s\"", comma, scopes[i].name);

@@ -67,7 +67,7 @@ static enum vxd_status check_token(struct vxd_http_exchange *exchange,
     VXD_TRY(vxd_http_identify(exchange, token, &principal, err));
     VXD_TRY(vxd_auth_require(&principal, VXD_SCOPE_READ, err));
     if (exchange->has_url_token &&
-        exchange->http->server->config.tokens_file[0] != '\0' &&
+        vxd_auth_http_needs_token(exchange->http->server->auth) &&
         principal.scopes != VXD_SCOPE_READ) {
         VXD_TRY(vxd_fail(err, VXD_PERMISSION_DENIED, "token",
                          "a token in a URL may have the scope read alone, as URLs are "

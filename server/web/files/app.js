@@ -89,18 +89,44 @@ function setPrincipal(who) {
   document.getElementById('logout').hidden = !who.tokens;
 }
 
-async function start() {
+// A login URL ends in #token=TOKEN: what is behind the # goes to no server and into no log. It leaves the
+// address bar and the history at once.
+function takeLinkToken() {
+  const found = /^#token=(.+)$/.exec(location.hash);
+  if (!found) return '';
+  history.replaceState(null, '', '#/');
   try {
-    setPrincipal(await whoAmI());
+    return decodeURIComponent(found[1]);
+  } catch {
+    return found[1];
+  }
+}
+
+// Who is logged in stays so: another site may hold a link to this page with a token of its own.
+async function enter(token) {
+  try {
+    const who = await whoAmI();
+    if (token && who.tokens) note(`You are logged in as ${who.name} already; log out to use the link's token.`);
+    return who;
+  } catch (error) {
+    if (error.status !== 401 || !token) throw error;
+  }
+  return logIn(token);
+}
+
+async function start(token = takeLinkToken()) {
+  try {
+    setPrincipal(await enter(token));
   } catch (error) {
     if (error.status === 401) {
-      askForToken();
+      askForToken(token ? 'The token of this link is not known here, or has ended.' : '');
       return;
     }
     fail(error, 'The session could not begin');
-    setTimeout(start, 2000);
+    setTimeout(start, 2000, token);
     return;
   }
+  login.close();
   shown = '';
   show();
 }
@@ -144,5 +170,9 @@ addEventListener('keydown', (event) => {
   if (event.key === 't' && !event.ctrlKey && !event.metaKey && !event.altKey &&
       !event.target.closest('input:not([type="range"], [type="checkbox"]), select, textarea, dialog')) flipTheme();
 });
-addEventListener('hashchange', show);
+addEventListener('hashchange', () => {
+  const token = takeLinkToken();
+  if (token) start(token);
+  else show();
+});
 start();

@@ -497,6 +497,42 @@ def test_open_doors_are_told_at_the_start_and_can_be_closed(tmp_path: Path) -> N
         assert http_call(daemon, "GET", "/v1/status", None, bearer(issued)).status == 401
 
 
+HANDSHAKE = {
+    "Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Protocol": "foxglove.sdk.v1",
+}  # fmt: skip
+
+
+def test_login_url_is_of_an_issued_token_and_opens_a_session(tmp_path: Path) -> None:
+    """What the dashboard makes of it, test_dashboard.py sees in a browser."""
+
+    def login(daemon: Daemon, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [BIN / "voxelctl", "--url", daemon.ipc, *words, "token", "login", "--ttl", "60"],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    with running(tmp_path / "a", {"http": {"require_token": True}}) as daemon:
+        for text in (login(daemon).stdout, json.loads(login(daemon, "--json").stdout)["url"]):
+            found = re.fullmatch(rf"http://127.0.0.1:{daemon.http_port}/#token=([\w.-]+)\n?", text)
+            assert found is not None, text
+            reply = http_call(daemon, "POST", "/v1/session", None, bearer(found[1]))
+            # There is no file of tokens, and yet whoever is here has logged in and can log out.
+            assert reply.status == 200 and reply.json()["tokens"] is True
+            assert found[1] not in "".join(daemon.lines)
+            # A URL's query is written down in many places, so such a token is refused there.
+            shake = http_call(daemon, "GET", f"/foxglove?token={found[1]}", None, HANDSHAKE)
+            assert shake.status == 403 and "scope read alone" in shake.json()["message"]
+    everywhere = {"listen": {"http": "0.0.0.0:0", "allow_insecure": True}}
+    with running(tmp_path / "b", everywhere) as open_:
+        assert login(open_).stdout.startswith(f"http://localhost:{open_.http_port}/#token=")
+        open_.ipc = open_.tcp
+        assert login(open_).stdout.startswith(f"http://127.0.0.1:{open_.http_port}/#token=")
+    with running(tmp_path / "c", {"listen": {"http": f"unix:{tmp_path}/h.sock"}}) as hidden:
+        run = login(hidden)
+        assert run.returncode == 1 and "which no browser reaches" in run.stderr and not run.stdout
+
+
 class UnixConnection(http.client.HTTPConnection):
     def __init__(self, path: str) -> None:
         super().__init__("localhost", timeout=30)

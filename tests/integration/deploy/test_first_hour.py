@@ -125,6 +125,18 @@ def test_first_command_shows_voxels(first: FirstTerminal) -> None:
     assert f"\n{SHOWN}:" in first.printed
 
 
+def test_option_token_closes_http_and_prints_a_login_url(
+    first: FirstTerminal, clone: Path, environment: dict[str, str]
+) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    run = subprocess.run(
+        ["deploy/quickstart.sh", "--once", "--token"], cwd=clone, check=True,
+        env={**environment, "VOXELD_HTTP": address}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert re.search(rf"^Log in: http://{address}/#token=vxd1\.\S+", run.stdout, re.MULTILINE)
+    assert "may do everything over HTTP" not in run.stdout + run.stderr
+
+
 def test_commands_of_the_readme_make_a_coloured_semantic_map(
     first: FirstTerminal, clone: Path
 ) -> None:

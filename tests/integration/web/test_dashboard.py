@@ -7,7 +7,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -228,6 +230,50 @@ def test_names_with_markup_stay_text(daemon: Daemon, browser: Browser) -> None:
         alice.shot("status")
         assert alice.page.locator("img[src=x]").count() == 0
         assert alice.page.title() == "voxeld"
+
+
+def login_url(daemon: Daemon, directory: Path, name: str, *options: str) -> str:
+    """Runs `voxelctl token login` with the token of a name."""
+    file = directory / f"token-of-{name}"
+    file.write_text(TOKENS[name][1])
+    run = subprocess.run(
+        [BIN / "voxelctl", "--url", daemon.tcp, "--token-file", file, "token", "login", *options],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return run.stdout.strip()
+
+
+def test_login_url_logs_a_browser_in_and_shows_its_token_to_nobody(
+    daemon: Daemon, browser: Browser, tmp_path: Path
+) -> None:
+    url = login_url(daemon, tmp_path, "alice", "--scopes", "read")
+    address, token = url.split("/#token=")
+    asked: list[str] = []
+    with Visitor(browser, daemon, "alice") as alice:
+        assert address == alice.url
+        alice.page.on("request", lambda request: asked.append(request.url))
+        alice.page.goto(url)
+        expect(alice.page.locator("#who")).to_have_text("alice (read)", timeout=WAIT_MS)
+        assert alice.page.url == f"{address}/#/"
+        # A link of somebody else's does not change who this is.
+        other = login_url(daemon, tmp_path, "bob")
+        alice.page.evaluate("url => { location.hash = url.split('/')[3]; }", other)
+        expect(alice.page.locator("#notes")).to_contain_text("alice already", timeout=WAIT_MS)
+        expect(alice.page.locator("#who")).to_have_text("alice (read)")
+        assert alice.page.url == f"{address}/#/"
+        alice.page.go_back()
+        assert "token=" not in alice.page.url
+        alice.page.goto(f"{address}/#/")
+        alice.page.get_by_role("button", name="Log out").click()
+        expect(alice.page.locator("#login")).to_be_visible(timeout=WAIT_MS)
+        # In an open page, too: first one that was changed on its way.
+        alice.page.evaluate("hash => { location.hash = hash; }", f"#token={token[:-2]}xx")
+        expect(alice.page.locator("#login-error")).to_contain_text("this link", timeout=WAIT_MS)
+        alice.page.evaluate("hash => { location.hash = hash; }", f"#token={token}")
+        expect(alice.page.locator("#who")).to_have_text("alice (read)", timeout=WAIT_MS)
+        expect(alice.page.locator("#login")).to_be_hidden()
+    assert asked and not any(token in url for url in asked)
+    assert token not in "".join(daemon.lines)
 
 
 def test_pages_have_labels_and_work_by_keyboard(daemon: Daemon, browser: Browser) -> None:

@@ -35,6 +35,7 @@ static const struct sub {
     int (*local)(const struct ctl_globals *globals, const struct ctl_token_args *args);
 } subs[] = {
     {.manual = &ctl_token_issue_manual, .run = run_issue},
+    {.manual = &ctl_token_login_manual, .run = ctl_token_login},
 };
 
 static int run_parsed(const struct sub *sub, struct ctl_globals *globals,
@@ -76,7 +77,7 @@ static int run_sub(const struct sub *sub, struct ctl_globals *globals, int argc,
 
 static int run(struct ctl_globals *globals, int argc, char **argv)
 {
-    const char *names[1];
+    const char *names[2];
 
     if (argc < 2) {
         return ctl_usage("token", "no subcommand");
@@ -85,7 +86,7 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
         (void)fputs(ctl_token_help, stdout);
         return ctl_flush();
     }
-    for (size_t i = 0; i < 1; i++) {
+    for (size_t i = 0; i < 2; i++) {
         const struct sub *sub = &subs[0 + i];
 
         names[i] = strchr(sub->manual->command.name, ' ') + 1;
@@ -93,7 +94,7 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
             return run_sub(sub, globals, argc - 1, argv + 1);
         }
     }
-    return ctl_no_subcommand("token", argv[1], names, 1);
+    return ctl_no_subcommand("token", argv[1], names, 2);
 }
 
 const struct ctl_command ctl_token = {
