@@ -209,7 +209,7 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_relocalize integration_rebuild integration_shared integration_fields
              integration_pictures integration_watch integration_mesh integration_foxglove
              integration_tls integration_why integration_backups integration_odometry
-             integration_ctl_manners integration_ctl_mistakes integration_python_manners integration_refusals integration_repeats integration_memory
+             integration_ctl_manners integration_ctl_mistakes integration_python_manners integration_refusals integration_repeats integration_memory integration_soak
              integration_net_surfaces
              integration_examples integration_scene_votes integration_slac integration_volume_scenes
              integration_documents integration_readme integration_upgrade
