@@ -142,7 +142,11 @@ def report(
         f"\n{transport}: capacity {capacity:.0f}/s, asked {sum(codes.values()) / seconds:.0f}/s "
         f"for {seconds:.1f} s: {codes}"
     )
-    for name, values in (("refused", rejected), ("answered", answered), ("status", status_ms)):
+    inside = [ms for r in results for ms in r["inside_ms"]] or [0.0]
+    for name, values in (
+        ("refused", rejected), ("of that inside the daemon", inside), ("answered", answered),
+        ("status", status_ms),
+    ):  # fmt: skip
         print(
             f"  {name}: p50 {percentile(values, 0.5):.2f} ms, p99 {percentile(values, 0.99):.2f} "
             f"ms, p99.9 {percentile(values, 0.999):.2f} ms, most {max(values):.2f} ms"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import collections
 import json
+import re
 import selectors
 import socket
 import sys
@@ -142,6 +143,8 @@ class HttpConnection:
             problem = json.loads(rest[:n])
             response.header.code = common_pb2.Code.Value(problem["code"])
             response.header.message = problem["message"]
+            timing = re.search(r"total;dur=([\d.]+)", fields.get("server-timing", ""))
+            response.header.total_ms = float(timing[1]) if timing else 0
         return [(number, response.SerializeToString()) for number in list(self.sent)]
 
 
@@ -167,6 +170,7 @@ class Client:
         self.codes: collections.Counter[str] = collections.Counter()
         self.wrong: list[str] = []
         self.rejected_ms: list[float] = []
+        self.inside_ms: list[float] = []  # of those, by the daemon's own clock
         self.ok_ms: list[float] = []
 
     def judge(
@@ -187,6 +191,7 @@ class Client:
             self.wrong.append(f"request {kind}: {response.header}")
         elif code != common_pb2.DEADLINE_EXCEEDED:
             self.rejected_ms.append((now - sent) * 1e3)
+            self.inside_ms.append(response.header.total_ms)
 
     def receive(self, wait_s: float) -> None:
         for key, _ in self.selector.select(max(wait_s, 0)):
@@ -230,6 +235,7 @@ def main() -> None:
             "n_wrong": len(client.wrong),
             "n_unanswered": sum(len(c.sent) for c in client.connections),
             "rejected_ms": client.rejected_ms,
+            "inside_ms": client.inside_ms,
             "ok_ms": client.ok_ms,
         },
         sys.stdout,
