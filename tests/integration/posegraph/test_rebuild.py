@@ -17,6 +17,7 @@ from scipy.spatial.transform import Rotation
 from voxeld import Pose, PosegraphEdge, PosegraphNode
 
 VOXEL = 0.2
+MANY = 20000 if SLOW == 1 else 5000  # points of a keyframe
 
 
 def connect(daemon: Daemon, **more: Any) -> voxeld.Client:
@@ -136,7 +137,7 @@ def test_pinned_voxels_of_a_scene_stay(tmp_path: Path) -> None:
 
 def test_volume_is_what_its_scans_give(tmp_path: Path) -> None:
     with running(tmp_path) as daemon, connect(daemon) as client:
-        graph = add_hall(client, 6, 20000)
+        graph = add_hall(client, 6, MANY)
         volume = client.volume_create("volume", 0.1, truncation_m=0.4)
         # What was there goes: points that no keyframe has.
         volume.integrate_points(np.full((1, 3), 30, np.float32))
@@ -163,7 +164,7 @@ def test_volume_is_what_its_scans_give(tmp_path: Path) -> None:
 def test_what_was_made_anew_outlives_a_loss_of_the_process(tmp_path: Path) -> None:
     daemon = Daemon(tmp_path)
     with connect(daemon) as client:
-        graph = add_hall(client, 5, 20000, durable="always")
+        graph = add_hall(client, 5, MANY, durable="always")
         scene = client.scene_create("scene", VOXEL, track_free=True, durable="always")
         volume = client.volume_create("volume", 0.1, truncation_m=0.4, durable="always")
         for _, pose, points in graph.keyframes(1):
@@ -187,7 +188,7 @@ def test_what_was_made_anew_outlives_a_loss_of_the_process(tmp_path: Path) -> No
 
 def test_rebuild_shows_how_far_it_is_lets_others_run_and_is_cancelled(tmp_path: Path) -> None:
     with running(tmp_path) as daemon, connect(daemon) as client, connect(daemon) as other:
-        graph = add_hall(client, 40, 20000)
+        graph = add_hall(client, 40, MANY)
         scene = client.scene_create("scene", 0.05, track_free=True)
         volume = client.volume_create("volume", 0.05, truncation_m=0.2)
         quick = client.scene_create("quick", VOXEL)
