@@ -48,7 +48,7 @@ struct vxd_slac_options {
     bool is_rigid; /* only the poses move: there is no grid */
     enum vxd_slac_metric metric;
     double cell_m;     /* between two control points, 0.01 to 100; 0: 0.375 */
-    double lambda;     /* of the regularizer, 1e-9 to 1e9; 0: 1 */
+    double lambda;     /* of the regularizer, 1e-9 to 1e9; 0: 0.2 */
     double distance_m; /* pairs are as near at most, 1e-3 to 10; 0: 0.07 */
     double fitness; /* edges with fewer pairs a point do not count, 1e-6 to 1; 0: 0.3 */
     double voxel_m; /* fragments keep a point a voxel of this edge, 1e-3 to 10; 0: 0.05 */
@@ -92,14 +92,15 @@ struct vxd_slac;
 enum vxd_status vxd_slac_options_init(struct vxd_slac_options *options,
                                       struct vxd_err *err);
 
-/* Thins the fragments out (of the points in a voxel the first one stays), embeds their points in a
+/* Thins the fragments out (points in a voxel become their mean, and so their normals; where those are
+ * against each other, the first point stays), embeds their points in a
  * new control grid without offsets, and lists what edges there are. Blocking.
  *
  * errors  INVALID_ARGUMENT    fragments, poses, edges or options outside of what they may be; a
  *                             fragment without points; err.field names it as "fragments[3].pose"
  *         FAILED_PRECONDITION no two boxes of fragments overlap
  *         RESOURCE_EXHAUSTED  more unknowns than max_unknowns; no memory (about 400 bytes a point
- *                             that stays and 100 a pair)
+ *                             that stays, 90 one that came and 100 a pair)
  * owner   the caller */
 enum vxd_status vxd_slac_create(struct vxd_queue *queue, const struct vxd_slac_args *args,
                                 struct vxd_slac **out, struct vxd_err *err);

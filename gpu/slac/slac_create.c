@@ -33,7 +33,7 @@ enum vxd_status vxd_slac_options_init(struct vxd_slac_options *options,
                         (int)options->metric);
     }
     VXD_TRY(take(&options->cell_m, 0.375, 0.01, 100, "cell_m", err));
-    VXD_TRY(take(&options->lambda, 1, 1e-9, 1e9, "lambda", err));
+    VXD_TRY(take(&options->lambda, 0.2, 1e-9, 1e9, "lambda", err));
     VXD_TRY(take(&options->distance_m, 0.07, 1e-3, 10, "distance_m", err));
     VXD_TRY(take(&options->fitness, 0.3, 1e-6, 1, "fitness", err));
     VXD_TRY(take(&options->voxel_m, 0.05, 1e-3, 10, "voxel_m", err));
@@ -133,7 +133,28 @@ out:
 
 /* ---- Thinning ---- */
 
-/* Of points in one voxel of a fragment the first one stays. raw_flags becomes where each goes. */
+/* Sorts n values by their keys, of which n_bits count; those of equal keys stay in their order. */
+static enum vxd_status sort(struct vxd_queue *queue, uint64_t *keys, uint32_t *values,
+                            size_t n, int n_bits, struct vxd_slac_memory *scratch,
+                            struct vxd_err *err)
+{
+    size_t n_bytes = vxd_sort_pairs_scratch_bytes(queue, n);
+    uint64_t *other_keys = NULL;
+    uint32_t *other_values = NULL;
+    void *rest = NULL;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_slac_take(queue, scratch, n, sizeof *keys, &other_keys, err));
+    VXD_TRY(vxd_slac_take(queue, scratch, n, sizeof *values, &other_values, err));
+    VXD_TRY(vxd_slac_take(queue, scratch, n_bytes, 1, &rest, err));
+    VXD_TRY(vxd_sort_pairs(queue, keys, values, other_keys, other_values, n, 0, n_bits,
+                           rest, n_bytes, err));
+out:
+    return status;
+}
+
+/* Points in one voxel of a fragment become one, in the place of the first. raw_flags becomes where that
+ * goes. */
 static enum vxd_status choose_points(struct vxd_queue *queue, struct vxd_slac_state *s,
                                      struct vxd_slac_memory *scratch, struct vxd_err *err)
 {
@@ -142,6 +163,7 @@ static enum vxd_status choose_points(struct vxd_queue *queue, struct vxd_slac_st
     struct vxd_hashmap_insert_args insert = {.keys = s->raw_keys,
                                              .n = s->n_raw,
                                              .order = VXD_HASH_FIRST,
+                                             .indices = s->raw_entries,
                                              .is_new = s->raw_new};
     struct vxd_hashmap *voxels = NULL;
     void *scan = NULL;
@@ -153,6 +175,9 @@ static enum vxd_status choose_points(struct vxd_queue *queue, struct vxd_slac_st
         vxd_hashmap_prepare(queue, voxels, s->raw_keys, s->n_raw, &insert.max_new, err));
     VXD_TRY(vxd_hashmap_insert(queue, voxels, &insert, err));
     VXD_TRY(vxd_slac_run(queue, s, VXD_SLAC_STEP_flag, s->n_raw, err));
+    VXD_TRY(vxd_slac_run(queue, s, VXD_SLAC_STEP_member, s->n_raw, err));
+    VXD_TRY(sort(queue, s->member_keys, s->members, s->n_raw, 32, scratch, err));
+    VXD_TRY(vxd_slac_run(queue, s, VXD_SLAC_STEP_begin, s->n_raw, err));
     VXD_TRY(vxd_slac_take(queue, scratch, n_scan, 1, &scan, err));
     VXD_TRY(vxd_scan_exclusive(queue, s->raw_flags, s->raw_flags, s->n_raw, scan, n_scan,
                                err));
@@ -160,25 +185,6 @@ static enum vxd_status choose_points(struct vxd_queue *queue, struct vxd_slac_st
     s->n_points = n;
 out:
     vxd_hashmap_destroy(queue, voxels);
-    return status;
-}
-
-static enum vxd_status sort(struct vxd_queue *queue, const struct vxd_slac_state *s,
-                            size_t n, struct vxd_slac_memory *scratch,
-                            struct vxd_err *err)
-{
-    size_t n_bytes = vxd_sort_pairs_scratch_bytes(queue, n);
-    uint64_t *keys = NULL;
-    uint32_t *values = NULL;
-    void *rest = NULL;
-    enum vxd_status status;
-
-    VXD_TRY(vxd_slac_take(queue, scratch, n, sizeof *keys, &keys, err));
-    VXD_TRY(vxd_slac_take(queue, scratch, n, sizeof *values, &values, err));
-    VXD_TRY(vxd_slac_take(queue, scratch, n_bytes, 1, &rest, err));
-    VXD_TRY(vxd_sort_pairs(queue, s->order_keys, s->order, keys, values, n, 0, 64, rest,
-                           n_bytes, err));
-out:
     return status;
 }
 
@@ -193,6 +199,10 @@ static enum vxd_status take_raw(struct vxd_queue *queue, struct vxd_slac_state *
     VXD_TRY(vxd_slac_take(queue, scratch, n, 16, &s->raw_keys, err));
     VXD_TRY(vxd_slac_take(queue, scratch, n, 1, &s->raw_new, err));
     VXD_TRY(vxd_slac_take(queue, scratch, n + 1, 4, &s->raw_flags, err));
+    VXD_TRY(vxd_slac_take(queue, scratch, n, 4, &s->raw_entries, err));
+    VXD_TRY(vxd_slac_take(queue, scratch, n, 8, &s->member_keys, err));
+    VXD_TRY(vxd_slac_take(queue, scratch, n, 4, &s->members, err));
+    VXD_TRY(vxd_slac_take(queue, scratch, n, 4, &s->member_begin, err));
 out:
     return status;
 }
@@ -228,6 +238,8 @@ static enum vxd_status make_points(struct vxd_queue *queue, struct vxd_slac *sla
 
     for (size_t i = 0; i < args->n_fragments; i++) {
         s->n_raw += args->fragments[i].n;
+        s->raw_has_normals =
+            (i == 0 || s->raw_has_normals != 0) && args->fragments[i].normals != NULL;
     }
     VXD_TRY(take_raw(queue, s, scratch, err));
     for (size_t i = 0; i < args->n_fragments; i++) {
@@ -244,7 +256,7 @@ static enum vxd_status make_points(struct vxd_queue *queue, struct vxd_slac *sla
     VXD_TRY(take_kept(queue, slac, scratch, err));
     VXD_TRY(vxd_slac_run(queue, s, VXD_SLAC_STEP_keep, s->n_raw, err));
     if (s->n_points > 0) {
-        VXD_TRY(sort(queue, s, s->n_points, scratch, err));
+        VXD_TRY(sort(queue, s->order_keys, s->order, s->n_points, 64, scratch, err));
     }
     VXD_TRY(vxd_slac_run(queue, s, VXD_SLAC_STEP_order, s->n_points, err));
 out:
@@ -505,7 +517,7 @@ static enum vxd_status list_by_cell(struct vxd_queue *queue, struct vxd_slac *sl
         VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory"));
     }
     VXD_TRY(vxd_slac_run(queue, s, VXD_SLAC_STEP_cell_order, s->n_points, err));
-    VXD_TRY(sort(queue, s, s->n_points, scratch, err));
+    VXD_TRY(sort(queue, s->order_keys, s->order, s->n_points, 64, scratch, err));
     VXD_TRY(vxd_slac_take(queue, &slac->memory, s->n_points, 4, &s->by_cell, err));
     VXD_TRY(vxd_queue_copy(queue, s->by_cell, s->order, s->n_points * 4, err));
     VXD_TRY(vxd_slac_read(queue, s->cell, s->n_points * sizeof *host, host, err));

@@ -17,6 +17,8 @@ extern "C" {
 #define VXD_SLAC_STEPS(PLAIN, SOLVER)                                                    \
     PLAIN(take)                                                                          \
     PLAIN(flag)                                                                          \
+    PLAIN(member)                                                                        \
+    PLAIN(begin)                                                                         \
     PLAIN(keep)                                                                          \
     PLAIN(order)                                                                         \
     PLAIN(corner)                                                                        \

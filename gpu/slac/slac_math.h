@@ -21,6 +21,8 @@
 #define VXD_SLAC_LANES 1024      /* of sums over all unknowns */
 #define VXD_SLAC_REACH 30000     /* voxels and cells from the origin at most */
 #define VXD_SLAC_MIN_COSINE 0.5f /* between the normals of a pair */
+#define VXD_SLAC_AGREE                                                                   \
+    0.5 /* mean length of a voxel's normals, for which points are averaged */
 #define VXD_SLAC_DAMPING 1e-6
 #define VXD_SLAC_NO_KEY UINT64_MAX
 
@@ -96,11 +98,17 @@ struct vxd_slac_state {
     size_t raw_first;
     double raw_origin[3];
     int32_t raw_fragment;
+    int raw_has_normals; /* all fragments have them */
     float *raw_at;
     float *raw_normal;
     int32_t *raw_keys; /* 4 a point: fragment and voxel */
     uint8_t *raw_new;
-    uint32_t *raw_flags; /* n_raw + 1: 1 where a point stays, then where it goes */
+    uint32_t
+        *raw_flags; /* n_raw + 1: 1 where a voxel's first point is, then where it goes */
+    int32_t *raw_entries;   /* the number of each point's voxel */
+    uint64_t *member_keys;  /* the same, ascending, */
+    uint32_t *members;      /* and the points in that order; of one voxel as they came */
+    uint32_t *member_begin; /* of a voxel's first point: where its points begin there */
     uint64_t *order_keys;
     uint32_t *order;
     float *kept_at;
@@ -354,21 +362,69 @@ VXD_HD void vxd_slac_flag_one(const struct vxd_slac_state *s, size_t i)
     s->raw_flags[i] = s->raw_new[i] != 0 && s->raw_keys[4 * i] >= 0 ? 1 : 0;
 }
 
+VXD_HD void vxd_slac_member_one(const struct vxd_slac_state *s, size_t i)
+{
+    s->member_keys[i] = (uint64_t)(uint32_t)s->raw_entries[i];
+    s->members[i] = (uint32_t)i;
+}
+
+VXD_HD void vxd_slac_begin_one(const struct vxd_slac_state *s, size_t k)
+{
+    if (k == 0 || s->member_keys[k - 1] != s->member_keys[k]) {
+        s->member_begin[s->members[k]] = (uint32_t)k;
+    }
+}
+
+/* The mean of a voxel's points and normals, by which most of their noise goes. Where normals are
+ * against each other, as on both sides of a leaf, the first point stays as it is. */
+VXD_HD void vxd_slac_mean(const struct vxd_slac_state *s, size_t first, float at[3],
+                          float normal[3])
+{
+    size_t begin = s->member_begin[first];
+    double points[3] = {0, 0, 0};
+    double normals[3] = {0, 0, 0};
+    double n = 0;
+    double squares;
+    double length;
+
+    for (size_t k = begin; k < s->n_raw && s->member_keys[k] == s->member_keys[begin];
+         k++) {
+        size_t i = s->members[k];
+
+        for (int a = 0; a < 3; a++) {
+            points[a] += (double)s->raw_at[3 * i + (size_t)a];
+            normals[a] += (double)s->raw_normal[3 * i + (size_t)a];
+        }
+        n += 1;
+    }
+    squares = normals[0] * normals[0] + normals[1] * normals[1] + normals[2] * normals[2];
+    length = sqrt(squares);
+    for (int a = 0; a < 3; a++) {
+        bool is_mean = s->raw_has_normals == 0 || length > VXD_SLAC_AGREE * n;
+
+        at[a] = is_mean ? (float)(points[a] / n) : s->raw_at[3 * first + (size_t)a];
+        normal[a] = is_mean && length > 0 ? (float)(normals[a] / length)
+                                          : s->raw_normal[3 * first + (size_t)a];
+    }
+}
+
 /* The order of points: by fragment, then by the Morton code of their cell. */
 VXD_HD void vxd_slac_keep_one(const struct vxd_slac_state *s, size_t i)
 {
+    float at[3];
+    float normal[3];
     uint32_t to = s->raw_flags[i];
     uint64_t code = (uint64_t)s->raw_keys[4 * i] << 48;
 
     if (s->raw_flags[i + 1] == to) {
         return;
     }
+    vxd_slac_mean(s, i, at, normal);
     for (int a = 0; a < 3; a++) {
-        float p = s->raw_at[3 * i + (size_t)a];
-        double cell = floor((double)p / s->cell_m);
+        double cell = floor((double)at[a] / s->cell_m);
 
-        s->kept_at[3 * (size_t)to + (size_t)a] = p;
-        s->kept_normals[3 * (size_t)to + (size_t)a] = s->raw_normal[3 * i + (size_t)a];
+        s->kept_at[3 * (size_t)to + (size_t)a] = at[a];
+        s->kept_normals[3 * (size_t)to + (size_t)a] = normal[a];
         code |= vxd_spread3((uint64_t)(int64_t)(cell + 32768)) << (2 - a);
     }
     s->kept_fragment[to] = s->raw_keys[4 * i];

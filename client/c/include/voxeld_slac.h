@@ -60,14 +60,15 @@ struct voxeld_slac_optimize_request {
     enum voxeld_slac_metric metric;
     /* Between two control points; 0 to 100; 0: 0.375 */
     double cell_m;
-    /* Of the regularizer: how stiff the grid is; 0 to 1000000000; 0: 1 */
+    /* Of the regularizer: how stiff the grid is; 0 to 1000000000; 0: 0.2 */
     double regularizer_weight;
     /* Pairs of points are as near at most; 0 to 10; 0: 0.07 */
     double distance_m;
     /* Edges with fewer pairs a point of the smaller fragment do not count; 0 to 1; 0:
      * 0.3 */
     double fitness;
-    /* Fragments keep one point a voxel of this edge; 0 to 10; 0: 0.05 */
+    /* Fragments keep one point a voxel of this edge: the mean of those in it; 0 to 10;
+     * 0: 0.05 */
     double voxel_m;
     /* Gauss-Newton steps; 0 to 100; 0: 5 */
     uint32_t iterations;

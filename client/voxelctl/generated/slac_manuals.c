@@ -20,7 +20,7 @@ const struct ctl_manual ctl_slac_optimize_manual = {
              "  --volumes A,B,..   the fragments: volumes of the server\n"
              "  --rigid            only the poses move: no grid is made\n"
              "  --cell METRES      between two control points; default 0.375\n"
-             "  --lambda L         how stiff the grid is; default 1\n"
+             "  --lambda L         how stiff the grid is; default 0.2\n"
              "  --distance METRES  pairs of points are as near at most; default 0.07\n"
              "  --fitness F        fragments with fewer pairs a point do not count as\n"
              "                     overlapping; default 0.3\n"

@@ -66,11 +66,12 @@ def slac_optimize(
     rigid               only the poses move: there is no grid, and no map is made
     metric              "point_to_plane" or "point_to_point"
     cell_m              between two control points; metres; 0 to 100; 0: 0.375
-    regularizer_weight  of the regularizer: how stiff the grid is; 0 to 1000000000; 0: 1
+    regularizer_weight  of the regularizer: how stiff the grid is; 0 to 1000000000; 0: 0.2
     distance_m          pairs of points are as near at most; metres; 0 to 10; 0: 0.07
     fitness             edges with fewer pairs a point of the smaller fragment do not count; 0
                         to 1; 0: 0.3
-    voxel_m             fragments keep one point a voxel of this edge; metres; 0 to 10; 0: 0.05
+    voxel_m             fragments keep one point a voxel of this edge: the mean of those in it;
+                        metres; 0 to 10; 0: 0.05
     iterations          gauss-Newton steps; 0 to 100; 0: 5
     solver_steps        steps of conjugate gradients in each of them, at most; 0 to 1000; 0: 60
     max_unknowns        three a control point and six a pose; 0 to 3145728; 0: 3145728

@@ -1267,7 +1267,7 @@ complete -c voxelctl -n '__voxelctl_at "slac optimize"' -l help
 complete -c voxelctl -n '__voxelctl_at "slac optimize"' -l iterations -d 'Gauss-Newton steps; default 5'
 complete -c voxelctl -n '__voxelctl_at "slac optimize"' -l json
 complete -c voxelctl -n '__voxelctl_at "slac optimize"' -l key-file
-complete -c voxelctl -n '__voxelctl_at "slac optimize"' -l lambda -d 'how stiff the grid is; default 1'
+complete -c voxelctl -n '__voxelctl_at "slac optimize"' -l lambda -d 'how stiff the grid is; default 0.2'
 complete -c voxelctl -n '__voxelctl_at "slac optimize"' -l max-seconds -d 'the job ends, without a result, when it began so long ago; default 3600'
 complete -c voxelctl -n '__voxelctl_at "slac optimize"' -l max-unknowns -d 'refuse more: three a control point, six a pose; default 3145728'
 complete -c voxelctl -n '__voxelctl_at "slac optimize"' -l out-poses -d 'write the poses there, in the same format'
