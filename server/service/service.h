@@ -14,6 +14,7 @@ extern const struct vxd_noun_service vxd_map_service;
 extern const struct vxd_noun_service vxd_volume_service;
 extern const struct vxd_noun_service vxd_posegraph_service;
 extern const struct vxd_noun_service vxd_odometry_service;
+extern const struct vxd_noun_service vxd_network_service;
 
 /* What is their own of queries by rows (service/columns/query.h), each where its check is. */
 extern const struct vxd_query_calls vxd_scene_values_query;
@@ -112,18 +113,9 @@ enum vxd_status vxd_map_load_finish(struct vxd_request *request, struct vxd_queu
 void vxd_map_release(struct vxd_request *request, struct vxd_queue *queue);
 
 /* service/network */
-bool vxd_network_changes(const struct vxd_request *request);
 enum vxd_status vxd_network_load_check(struct vxd_request *request, struct vxd_err *err);
-enum vxd_status vxd_network_unload_check(struct vxd_request *request,
-                                         struct vxd_err *err);
-enum vxd_status vxd_network_list_check(struct vxd_request *request, struct vxd_err *err);
-enum vxd_status vxd_network_get_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_network_load_submit(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_network_unload_submit(struct vxd_request *request,
-                                          struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_network_unload_finish(struct vxd_request *request,
-                                          struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_network_load_finish(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);
 void vxd_network_load_release(struct vxd_request *request, struct vxd_queue *queue);
@@ -140,7 +132,6 @@ enum vxd_status vxd_infer_from_file(struct vxd_request *request,
                                     const struct vxd_body *body, struct vxd_err *err);
 
 /* service/scene and service/integrate */
-bool vxd_scene_changes(const struct vxd_request *request);
 enum vxd_status vxd_scene_create_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_scene_drop_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_scene_list_check(struct vxd_request *request, struct vxd_err *err);
@@ -277,7 +268,6 @@ enum vxd_status vxd_slac_progress_check(struct vxd_request *request, struct vxd_
 enum vxd_status vxd_slac_cancel_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_slac_apply_check(struct vxd_request *request, struct vxd_err *err);
 void vxd_slac_apply_release(struct vxd_request *request, struct vxd_queue *queue);
-bool vxd_slac_deform_volume_changes(const struct vxd_request *request);
 enum vxd_status vxd_slac_deform_volume_check(struct vxd_request *request,
                                              struct vxd_err *err);
 enum vxd_status vxd_slac_deform_volume_submit(struct vxd_request *request,

@@ -181,7 +181,7 @@ enum vxd_status vxd_scene_collide_check(struct vxd_request *request, struct vxd_
     struct given given;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_begin_check(request, sizeof *job, input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     job->field.asked_by = "name";
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));

@@ -61,7 +61,7 @@ enum vxd_status vxd_scene_distance_check(struct vxd_request *request, struct vxd
     struct vxd_query *query;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_begin_check(request, sizeof *job, input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     query = request->state;
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));

@@ -25,7 +25,7 @@ enum vxd_status vxd_scene_field_check(struct vxd_request *request, struct vxd_er
         (const Voxeld__V1__SceneFieldRequest *)request->input;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_begin_check(request, sizeof(struct field_job), input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct field_job), input->name, err));
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     if (input->box != NULL) {
         VXD_TRY(vxd_scene_check_box(input->box, "box", err));

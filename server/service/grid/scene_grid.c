@@ -144,7 +144,7 @@ enum vxd_status vxd_scene_grid_check(struct vxd_request *request, struct vxd_err
     const struct vxd_grid_place place = place_of(input);
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_begin_check(request, sizeof(struct grid_job), input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct grid_job), input->name, err));
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     if ((int)input->kind < 0 || (int)input->kind > VOXELD__V1__GRID_KIND__GRID_DISTANCE) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "kind",

@@ -16,6 +16,7 @@
 #include "server/request/request.h"
 #include "server/registry/scenes/scenes.h"
 #include "server/service/columns/query.h"
+#include "server/service/noun/noun.h"
 #include "voxeld/v1/scene.pb-c.h"
 #include "voxeld/v1/scene_version.pb-c.h"
 
@@ -66,13 +67,6 @@ struct vxd_scene_job {
     struct vxd_decoder *arena; /* of a reply that is larger than its request's */
     struct vxd_scene_commit commit;
 };
-
-/* In check: request->state becomes a job of n_bytes, zeroed, which is or begins with a
- * vxd_scene_job; and checks the scene's name.
- * errors  INVALID_ARGUMENT  err.field "name"
- *         RESOURCE_EXHAUSTED */
-enum vxd_status vxd_scene_begin_check(struct vxd_request *request, size_t n_bytes,
-                                      const char *name, struct vxd_err *err);
 
 /* Checks which version a message asks for: by number or by name, not both.
  * errors  INVALID_ARGUMENT  err.field is `field`, or what of it is wrong */
@@ -337,9 +331,6 @@ enum vxd_status vxd_scene_read_materials(const Voxeld__V1__Tensor *tensor,
                                          uint16_t *out, struct vxd_err *err);
 
 /* --- scene_info.c: specs and SceneInfo -------------------------------------------------- */
-
-/* errors  INVALID_ARGUMENT  err.field "name" */
-enum vxd_status vxd_scene_check_name(const char *name, struct vxd_err *err);
 
 /* Converts the schema's spec to ours and fills in defaults; the palette is in the
  * request's memory.

@@ -34,7 +34,7 @@ enum vxd_status vxd_scene_changed_check(struct vxd_request *request, struct vxd_
     struct vxd_query *query;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_begin_check(request, sizeof(struct changed_job), input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct changed_job), input->name, err));
     query = request->state;
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     VXD_TRY(vxd_scene_check_numbers(input->points, "points", 3, true, &query->n, err));

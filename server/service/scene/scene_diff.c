@@ -124,12 +124,11 @@ enum vxd_status vxd_scene_diff_check(struct vxd_request *request, struct vxd_err
         input->limit > 0 && input->limit < COST_CELLS ? input->limit : COST_CELLS;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_begin_check(request, sizeof(struct diff_job), input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct diff_job), input->name, err));
     VXD_TRY(vxd_scene_check_at(input->from, "from", err));
     VXD_TRY(vxd_scene_check_at(input->to, "to", err));
-    if (input->to_name[0] != '\0' && !vxd_is_name(input->to_name)) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "to_name",
-                         "\"%.63s\" is no name: " VXD_NAME_RULE, input->to_name));
+    if (input->to_name[0] != '\0') {
+        VXD_TRY(vxd_noun_check_name(input->to_name, "to_name", err));
     }
     VXD_TRY(vxd_scene_check_level(input->level, err));
     if (input->box != NULL) {

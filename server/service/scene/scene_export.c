@@ -54,7 +54,7 @@ enum vxd_status vxd_scene_export_check(struct vxd_request *request, struct vxd_e
         input->limit > 0 && input->limit < COST_CELLS ? input->limit : COST_CELLS;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_begin_check(request, sizeof(struct export_job), input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct export_job), input->name, err));
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     if ((int)input->format < (int)VOXELD__V1__SCENE_FORMAT__SCENE_CELLS ||
         (int)input->format > (int)VOXELD__V1__SCENE_FORMAT__SCENE_PLY) {

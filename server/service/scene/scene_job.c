@@ -14,21 +14,6 @@
 /* An edit that has run for so long lets other requests run beside it. */
 #define APART_AFTER_NS INT64_C(5000000)
 
-/* For methods that always change something. */
-bool vxd_scene_changes(const struct vxd_request *request)
-{
-    (void)request;
-    return true;
-}
-
-enum vxd_status vxd_scene_begin_check(struct vxd_request *request, size_t n_bytes,
-                                      const char *name, struct vxd_err *err)
-{
-    request->state = vxd_message_array(request->decoder, 1, n_bytes, err);
-    return request->state != NULL ? vxd_scene_check_name(name, err)
-                                  : VXD_RESOURCE_EXHAUSTED;
-}
-
 enum vxd_status vxd_scene_check_at(const Voxeld__V1__SceneAt *at, const char *field,
                                    struct vxd_err *err)
 {
@@ -41,12 +26,8 @@ enum vxd_status vxd_scene_check_at(const Voxeld__V1__SceneAt *at, const char *fi
         return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
                         "has a version and a snapshot, it must have one of them");
     }
-    if (!vxd_is_name(at->snapshot)) {
-        (void)snprintf(path, sizeof path, "%s.snapshot", field);
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, path,
-                        "\"%.63s\" is no name: " VXD_NAME_RULE, at->snapshot);
-    }
-    return VXD_OK;
+    (void)snprintf(path, sizeof path, "%s.snapshot", field);
+    return vxd_noun_check_name(at->snapshot, path, err);
 }
 
 enum vxd_status vxd_scene_open(struct vxd_request *request, const char *name,

@@ -53,7 +53,7 @@ enum vxd_status vxd_scene_overlap_check(struct vxd_request *request, struct vxd_
     bool boxes = input->boxes != NULL;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_begin_check(request, sizeof(struct overlap_job), input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct overlap_job), input->name, err));
     query = request->state;
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     if (boxes == (input->balls != NULL)) {

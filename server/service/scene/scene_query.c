@@ -32,7 +32,7 @@ enum vxd_status vxd_scene_values_check(struct vxd_request *request, struct vxd_e
     struct vxd_query *query;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_begin_check(request, sizeof(struct values_job), input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct values_job), input->name, err));
     query = request->state;
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     VXD_TRY(vxd_scene_check_numbers(input->points, "points", 3, true, &query->n, err));
@@ -125,7 +125,7 @@ enum vxd_status vxd_scene_nearest_check(struct vxd_request *request, struct vxd_
     struct vxd_query *query;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_begin_check(request, sizeof(struct nearest_job), input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct nearest_job), input->name, err));
     query = request->state;
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     VXD_TRY(vxd_scene_check_numbers(input->points, "points", 3, false, &query->n, err));

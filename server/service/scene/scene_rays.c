@@ -36,7 +36,7 @@ enum vxd_status vxd_scene_cast_rays_check(struct vxd_request *request,
     size_t n_origins;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_begin_check(request, sizeof(struct rays_job), input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct rays_job), input->name, err));
     query = request->state;
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     VXD_TRY(

@@ -186,12 +186,6 @@ struct deform_job {
     Voxeld__V1__SlacDeformVolumeResponse *reply;
 };
 
-bool vxd_slac_deform_volume_changes(const struct vxd_request *request)
-{
-    (void)request;
-    return true;
-}
-
 enum vxd_status vxd_slac_deform_volume_check(struct vxd_request *request,
                                              struct vxd_err *err)
 {
