@@ -166,7 +166,7 @@ void vxd_server_close(struct vxd_server *server)
     vxd_scheduler_destroy(server->scheduler);
     vxd_registry_close_journal(server->registry);
     vxd_names_destroy(server->maps);
-    vxd_networks_destroy(server->networks);
+    vxd_names_destroy(server->networks);
     vxd_fields_destroy(server->fields);
     server->fields = NULL; /* volumes that go have no fields any more */
     vxd_scenes_destroy(server->scenes);

@@ -38,7 +38,6 @@ struct vxd_fields;
 struct vxd_names;
 struct vxd_method_table;
 struct vxd_metrics;
-struct vxd_networks;
 struct vxd_once;
 struct vxd_registry;
 struct vxd_scenes;
@@ -77,7 +76,7 @@ struct vxd_server {
     struct vxd_context *context;
     struct vxd_registry *registry; /* what keeps durable things on disk */
     struct vxd_names *maps;
-    struct vxd_networks *networks;
+    struct vxd_names *networks;
     struct vxd_scenes *scenes;
     struct vxd_names *volumes;
     struct vxd_names *posegraphs;

@@ -13,6 +13,7 @@
 
 struct vxd_body;
 struct vxd_noun_service;
+struct vxd_query_calls;
 struct vxd_request;
 
 enum vxd_lane_kind {
@@ -38,6 +39,8 @@ struct vxd_method {
     bool waits_apart;
     /* Of methods whose functions are those of several nouns: which one this is (service/noun). */
     const struct vxd_noun_service *noun;
+    /* Of queries by rows, whose stages are the same: what is this one's own (service/columns). */
+    const struct vxd_query_calls *query;
     const ProtobufCMessageDescriptor *input;
     const ProtobufCMessageDescriptor *output;
 

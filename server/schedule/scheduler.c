@@ -80,7 +80,7 @@ static uint64_t missing_bytes(const struct vxd_scheduler *scheduler,
 {
     struct vxd_fields_usage fields;
     struct vxd_names_usage maps;
-    struct vxd_networks_usage networks;
+    struct vxd_names_usage networks;
     struct vxd_scenes_usage scenes;
     struct vxd_names_usage volumes;
     struct vxd_names_usage odometries;
@@ -88,7 +88,7 @@ static uint64_t missing_bytes(const struct vxd_scheduler *scheduler,
 
     vxd_fields_get_usage(scheduler->server->fields, &fields);
     vxd_names_get_usage(scheduler->server->maps, &maps);
-    vxd_networks_get_usage(scheduler->server->networks, &networks);
+    vxd_names_get_usage(scheduler->server->networks, &networks);
     vxd_scenes_get_usage(scheduler->server->scenes, &scenes);
     vxd_names_get_usage(scheduler->server->volumes, &volumes);
     vxd_odometries_get_usage(scheduler->server->odometries, &odometries);

@@ -7,12 +7,33 @@
 #include "server/request/request.h"
 
 struct vxd_noun_service;
+struct vxd_query_calls;
 
 /* The nouns whose list, get and drop are service/noun's, each in NOUN_admin.c of its folder. */
 extern const struct vxd_noun_service vxd_map_service;
 extern const struct vxd_noun_service vxd_volume_service;
 extern const struct vxd_noun_service vxd_posegraph_service;
 extern const struct vxd_noun_service vxd_odometry_service;
+extern const struct vxd_noun_service vxd_network_service;
+
+/* What is their own of queries by rows (service/columns/query.h), each where its check is. */
+extern const struct vxd_query_calls vxd_scene_values_query;
+extern const struct vxd_query_calls vxd_scene_cast_rays_query;
+extern const struct vxd_query_calls vxd_scene_nearest_query;
+extern const struct vxd_query_calls vxd_scene_overlap_query;
+extern const struct vxd_query_calls vxd_scene_export_query;
+extern const struct vxd_query_calls vxd_scene_changed_query;
+extern const struct vxd_query_calls vxd_scene_log_odds_at_query;
+extern const struct vxd_query_calls vxd_scene_diff_query;
+extern const struct vxd_query_calls vxd_scene_distance_query;
+extern const struct vxd_query_calls vxd_scene_collide_query;
+extern const struct vxd_query_calls vxd_scene_field_query;
+extern const struct vxd_query_calls vxd_map_find_query;
+extern const struct vxd_query_calls vxd_map_export_query;
+extern const struct vxd_query_calls vxd_volume_cast_rays_query;
+extern const struct vxd_query_calls vxd_volume_extract_query;
+extern const struct vxd_query_calls vxd_volume_distance_query;
+extern const struct vxd_query_calls vxd_slac_apply_query;
 
 /* service/admin/admin.c */
 enum vxd_status vxd_server_info_check(struct vxd_request *request, struct vxd_err *err);
@@ -69,13 +90,9 @@ enum vxd_status vxd_map_create_submit(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_map_insert_submit(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_map_find_submit(struct vxd_request *request, struct vxd_queue *queue,
-                                    struct vxd_err *err);
 enum vxd_status vxd_map_erase_submit(struct vxd_request *request, struct vxd_queue *queue,
                                      struct vxd_err *err);
 enum vxd_status vxd_map_update_submit(struct vxd_request *request,
-                                      struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_map_export_submit(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_map_save_submit(struct vxd_request *request, struct vxd_queue *queue,
                                     struct vxd_err *err);
@@ -85,13 +102,9 @@ enum vxd_status vxd_map_create_finish(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_map_insert_finish(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_map_find_finish(struct vxd_request *request, struct vxd_queue *queue,
-                                    struct vxd_err *err);
 enum vxd_status vxd_map_erase_finish(struct vxd_request *request, struct vxd_queue *queue,
                                      struct vxd_err *err);
 enum vxd_status vxd_map_update_finish(struct vxd_request *request,
-                                      struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_map_export_finish(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_map_save_finish(struct vxd_request *request, struct vxd_queue *queue,
                                     struct vxd_err *err);
@@ -100,18 +113,9 @@ enum vxd_status vxd_map_load_finish(struct vxd_request *request, struct vxd_queu
 void vxd_map_release(struct vxd_request *request, struct vxd_queue *queue);
 
 /* service/network */
-bool vxd_network_changes(const struct vxd_request *request);
 enum vxd_status vxd_network_load_check(struct vxd_request *request, struct vxd_err *err);
-enum vxd_status vxd_network_unload_check(struct vxd_request *request,
-                                         struct vxd_err *err);
-enum vxd_status vxd_network_list_check(struct vxd_request *request, struct vxd_err *err);
-enum vxd_status vxd_network_get_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_network_load_submit(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_network_unload_submit(struct vxd_request *request,
-                                          struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_network_unload_finish(struct vxd_request *request,
-                                          struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_network_load_finish(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);
 void vxd_network_load_release(struct vxd_request *request, struct vxd_queue *queue);
@@ -128,7 +132,6 @@ enum vxd_status vxd_infer_from_file(struct vxd_request *request,
                                     const struct vxd_body *body, struct vxd_err *err);
 
 /* service/scene and service/integrate */
-bool vxd_scene_changes(const struct vxd_request *request);
 enum vxd_status vxd_scene_create_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_scene_drop_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_scene_list_check(struct vxd_request *request, struct vxd_err *err);
@@ -159,11 +162,6 @@ enum vxd_status vxd_scene_log_submit(struct vxd_request *request, struct vxd_que
                                      struct vxd_err *err);
 enum vxd_status vxd_scene_undo_submit(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_scene_changed_submit(struct vxd_request *request,
-                                         struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_scene_log_odds_at_submit(struct vxd_request *request,
-                                             struct vxd_queue *queue,
-                                             struct vxd_err *err);
 enum vxd_status vxd_scene_decay_submit(struct vxd_request *request,
                                        struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_redo_submit(struct vxd_request *request,
@@ -172,27 +170,18 @@ enum vxd_status vxd_scene_snapshot_submit(struct vxd_request *request,
                                           struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_branch_submit(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_scene_diff_submit(struct vxd_request *request,
-                                      struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_verify_submit(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_collect_submit(struct vxd_request *request,
                                          struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_undo_finish(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_scene_changed_finish(struct vxd_request *request,
-                                         struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_scene_log_odds_at_finish(struct vxd_request *request,
-                                             struct vxd_queue *queue,
-                                             struct vxd_err *err);
 enum vxd_status vxd_scene_decay_finish(struct vxd_request *request,
                                        struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_redo_finish(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_branch_finish(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_scene_diff_finish(struct vxd_request *request,
-                                      struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_verify_finish(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_collect_finish(struct vxd_request *request,
@@ -209,16 +198,6 @@ enum vxd_status vxd_scene_edit_submit(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_integrate_submit(struct vxd_request *request,
                                            struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_scene_values_submit(struct vxd_request *request,
-                                        struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_scene_cast_rays_submit(struct vxd_request *request,
-                                           struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_scene_nearest_submit(struct vxd_request *request,
-                                         struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_scene_overlap_submit(struct vxd_request *request,
-                                         struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_scene_export_submit(struct vxd_request *request,
-                                        struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_create_finish(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_drop_finish(struct vxd_request *request,
@@ -227,16 +206,6 @@ enum vxd_status vxd_scene_edit_finish(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_integrate_finish(struct vxd_request *request,
                                            struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_scene_values_finish(struct vxd_request *request,
-                                        struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_scene_cast_rays_finish(struct vxd_request *request,
-                                           struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_scene_nearest_finish(struct vxd_request *request,
-                                         struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_scene_overlap_finish(struct vxd_request *request,
-                                         struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_scene_export_finish(struct vxd_request *request,
-                                        struct vxd_queue *queue, struct vxd_err *err);
 /* Of those whose reply submit has made. */
 enum vxd_status vxd_scene_done(struct vxd_request *request, struct vxd_queue *queue,
                                struct vxd_err *err);
@@ -298,12 +267,7 @@ void vxd_slac_optimize_release(struct vxd_request *request, struct vxd_queue *qu
 enum vxd_status vxd_slac_progress_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_slac_cancel_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_slac_apply_check(struct vxd_request *request, struct vxd_err *err);
-enum vxd_status vxd_slac_apply_submit(struct vxd_request *request,
-                                      struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_slac_apply_finish(struct vxd_request *request,
-                                      struct vxd_queue *queue, struct vxd_err *err);
 void vxd_slac_apply_release(struct vxd_request *request, struct vxd_queue *queue);
-bool vxd_slac_deform_volume_changes(const struct vxd_request *request);
 enum vxd_status vxd_slac_deform_volume_check(struct vxd_request *request,
                                              struct vxd_err *err);
 enum vxd_status vxd_slac_deform_volume_submit(struct vxd_request *request,
@@ -328,16 +292,8 @@ enum vxd_status vxd_volume_integrate_finish(struct vxd_request *request,
                                             struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_volume_cast_rays_check(struct vxd_request *request,
                                            struct vxd_err *err);
-enum vxd_status vxd_volume_cast_rays_submit(struct vxd_request *request,
-                                            struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_volume_cast_rays_finish(struct vxd_request *request,
-                                            struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_volume_extract_check(struct vxd_request *request,
                                          struct vxd_err *err);
-enum vxd_status vxd_volume_extract_submit(struct vxd_request *request,
-                                          struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_volume_extract_finish(struct vxd_request *request,
-                                          struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_volume_clear_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_volume_clear_submit(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);
@@ -345,10 +301,6 @@ enum vxd_status vxd_volume_clear_finish(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_volume_distance_check(struct vxd_request *request,
                                           struct vxd_err *err);
-enum vxd_status vxd_volume_distance_submit(struct vxd_request *request,
-                                           struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_volume_distance_finish(struct vxd_request *request,
-                                           struct vxd_queue *queue, struct vxd_err *err);
 void vxd_volume_distance_release(struct vxd_request *request, struct vxd_queue *queue);
 enum vxd_status vxd_volume_render_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_volume_render_submit(struct vxd_request *request,
@@ -522,20 +474,8 @@ void vxd_posegraph_relocalize_release(struct vxd_request *request,
 /* service/field */
 enum vxd_status vxd_scene_distance_check(struct vxd_request *request,
                                          struct vxd_err *err);
-enum vxd_status vxd_scene_distance_submit(struct vxd_request *request,
-                                          struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_scene_distance_finish(struct vxd_request *request,
-                                          struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_collide_check(struct vxd_request *request, struct vxd_err *err);
-enum vxd_status vxd_scene_collide_submit(struct vxd_request *request,
-                                         struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_scene_collide_finish(struct vxd_request *request,
-                                         struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_field_check(struct vxd_request *request, struct vxd_err *err);
-enum vxd_status vxd_scene_field_submit(struct vxd_request *request,
-                                       struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_scene_field_finish(struct vxd_request *request,
-                                       struct vxd_queue *queue, struct vxd_err *err);
 void vxd_field_release(struct vxd_request *request, struct vxd_queue *queue);
 /* service/grid; scene_grid's release is that of scenes */
 enum vxd_status vxd_scene_grid_check(struct vxd_request *request, struct vxd_err *err);

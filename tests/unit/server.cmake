@@ -34,7 +34,8 @@ voxeld_add_tests(unit/server/service LIBRARIES voxeld_test_server TESTS
 
 voxeld_add_tests(unit/server/registry LIBRARIES voxeld_server TESTS
   server_fields         fields
-  server_map_file       map_file)
+  server_map_file       map_file
+  server_named          named)
 
 voxeld_add_test(NAME test_server_model
                 SOURCES unit/server/model/model_test.c support/server/model_files.c

@@ -117,6 +117,50 @@ bool vxd_names_look(struct vxd_names *names, const char *name,
     return named != NULL;
 }
 
+void vxd_names_look_at_all(struct vxd_names *names,
+                           void (*look)(const struct vxd_named *named, void *user),
+                           void *user)
+{
+    (void)pthread_mutex_lock(&names->mutex);
+    for (const struct vxd_named *n = names->first; n != NULL; n = n->next) {
+        look(n, user);
+    }
+    (void)pthread_mutex_unlock(&names->mutex);
+}
+
+struct vxd_named *vxd_names_hold(struct vxd_names *names, const char *name)
+{
+    struct vxd_named *named;
+
+    (void)pthread_mutex_lock(&names->mutex);
+    named = vxd_names_peek(names, name);
+    if (named != NULL) {
+        named->references++;
+    }
+    (void)pthread_mutex_unlock(&names->mutex);
+    return named;
+}
+
+enum vxd_status vxd_names_hold_all(struct vxd_names *names, struct vxd_named ***out,
+                                   size_t *n, struct vxd_err *err)
+{
+    struct vxd_named **held;
+
+    *n = 0;
+    (void)pthread_mutex_lock(&names->mutex);
+    held = calloc(atomic_load(&names->n) + 1, sizeof *held);
+    for (struct vxd_named *at = names->first; held != NULL && at != NULL; at = at->next) {
+        at->references++;
+        held[(*n)++] = at;
+    }
+    (void)pthread_mutex_unlock(&names->mutex);
+    *out = held;
+    return held != NULL ? VXD_OK
+                        : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                                   "no memory for a list of %s", names->calls->many);
+}
+
+/* The mutex is held. */
 static void find_next_reap(struct vxd_names *names)
 {
     int64_t next = INT64_MAX;
@@ -132,17 +176,18 @@ static void find_next_reap(struct vxd_names *names)
 /* --- making and dropping ------------------------------------------------------------------------ */
 
 /* Counts the owner's things of other names. */
-static size_t count_others(const struct vxd_names *names,
-                           const struct vxd_named_terms *terms)
+static size_t count_others(struct vxd_names *names, const struct vxd_named_terms *terms)
 {
     size_t n = 0;
 
+    (void)pthread_mutex_lock(&names->mutex);
     for (const struct vxd_named *at = names->first; at != NULL; at = at->next) {
         n += strcmp(at->terms.owner, terms->owner) == 0 &&
                      strcmp(at->terms.name, terms->name) != 0
                  ? 1
                  : 0;
     }
+    (void)pthread_mutex_unlock(&names->mutex);
     return n;
 }
 
@@ -171,89 +216,162 @@ enum vxd_status vxd_named_begin(struct vxd_names *names,
     named->terms = *terms;
     named->created_unix_ns = vxd_clock_unix_ns();
     named->used_ns = vxd_clock_ns();
-    named->generation = (uint64_t)named->created_unix_ns + names->n_made++;
+    named->generation =
+        (uint64_t)named->created_unix_ns + atomic_fetch_add(&names->n_made, 1);
     *out = named;
 out:
     return status;
 }
 
-void vxd_named_enlist(struct vxd_named *named)
+static void unlist(struct vxd_named *named)
 {
-    named->references = 1;
     named->next = named->names->unnamed;
     named->names->unnamed = named;
+}
+
+void vxd_named_enlist(struct vxd_named *named)
+{
+    struct vxd_names *names = named->names;
+
+    (void)pthread_mutex_lock(&names->mutex);
+    named->references = 1;
+    unlist(named);
+    (void)pthread_mutex_unlock(&names->mutex);
     vxd_named_account(named);
 }
 
-static void unlink_from(struct vxd_named **list, const struct vxd_named *named)
+/* False where it is not in that list. */
+static bool unlink_from(struct vxd_named **list, const struct vxd_named *named)
 {
-    while (*list != named) {
+    while (*list != NULL && *list != named) {
         list = &(*list)->next;
     }
+    if (*list == NULL) {
+        return false;
+    }
     *list = named->next;
+    return true;
 }
 
-void vxd_named_publish(struct vxd_named *named)
+/* Makes a thing one of those without a name, if it has one. The mutex is held. */
+static bool take_name(struct vxd_named *named)
+{
+    struct vxd_names *names = named->names;
+
+    if (!unlink_from(&names->first, named)) {
+        return false;
+    }
+    unlist(named);
+    atomic_fetch_sub(&names->n, 1);
+    atomic_fetch_sub(&names->n_durable, named->terms.durable ? 1 : 0);
+    find_next_reap(names);
+    return true;
+}
+
+/* What follows once the name is taken: nobody but holders has the thing. */
+static void end_name(struct vxd_named *named, struct vxd_queue *queue)
+{
+    if (named->names->calls->unnamed != NULL) {
+        named->names->calls->unnamed(named);
+    }
+    vxd_named_drop(named, queue);
+}
+
+bool vxd_named_replace(struct vxd_named *named, struct vxd_queue *queue)
 {
     struct vxd_names *names = named->names;
     struct vxd_named **at = &names->first;
+    struct vxd_named *old;
 
-    unlink_from(&names->unnamed, named);
+    (void)pthread_mutex_lock(&names->mutex);
+    old = vxd_names_peek(names, named->terms.name);
+    if (old == named) {
+        (void)pthread_mutex_unlock(&names->mutex);
+        return false;
+    }
+    if (old != NULL) {
+        (void)take_name(old);
+    }
+    (void)unlink_from(&names->unnamed, named);
     named->references++;
     named->used_ns = vxd_clock_ns(); /* making it may have taken long */
-    (void)pthread_mutex_lock(&names->mutex);
     while (*at != NULL && strcmp((*at)->terms.name, named->terms.name) < 0) {
         at = &(*at)->next;
     }
     named->next = *at;
     *at = named;
-    (void)pthread_mutex_unlock(&names->mutex);
     atomic_fetch_add(&names->n, 1);
     atomic_fetch_add(&names->n_durable, named->terms.durable ? 1 : 0);
     find_next_reap(names);
+    (void)pthread_mutex_unlock(&names->mutex);
+    if (old != NULL) {
+        end_name(old, queue);
+    }
+    return old != NULL;
+}
+
+void vxd_named_publish(struct vxd_named *named)
+{
+    (void)vxd_named_replace(named, named->names->queue); /* the name is free */
 }
 
 void vxd_named_hold(struct vxd_named *named)
 {
+    (void)pthread_mutex_lock(&named->names->mutex);
     named->references++;
+    (void)pthread_mutex_unlock(&named->names->mutex);
 }
 
-/* Frees one of those without a name. */
+/* Frees one that is in no list any more. */
 static void destroy(struct vxd_named *named, struct vxd_queue *queue)
 {
     struct vxd_names *names = named->names;
 
-    unlink_from(&names->unnamed, named);
     names->calls->clear(named, queue);
     atomic_fetch_sub(&names->n_bytes, named->n_bytes);
     vxd_auth_note_bytes(names->auth, named->terms.owner, named->n_bytes, 0);
     free(named);
 }
 
-void vxd_named_drop(struct vxd_named *named, struct vxd_queue *queue)
+static void drop_reference(struct vxd_named *named, struct vxd_queue *queue, bool is_use)
 {
-    named->used_ns = vxd_clock_ns();
-    if (--named->references == 0) {
+    struct vxd_names *names = named->names;
+    bool is_last;
+
+    (void)pthread_mutex_lock(&names->mutex);
+    if (is_use) {
+        named->used_ns = vxd_clock_ns();
+    }
+    is_last = --named->references == 0;
+    if (is_last) {
+        (void)unlink_from(&names->unnamed, named);
+    }
+    (void)pthread_mutex_unlock(&names->mutex);
+    if (is_last) {
         destroy(named, queue);
     }
 }
 
+void vxd_named_drop(struct vxd_named *named, struct vxd_queue *queue)
+{
+    drop_reference(named, queue, true);
+}
+
+void vxd_named_let_go(struct vxd_named *named, struct vxd_queue *queue)
+{
+    drop_reference(named, queue, false);
+}
+
 void vxd_named_remove(struct vxd_named *named, struct vxd_queue *queue)
 {
-    struct vxd_names *names = named->names;
+    bool had_name;
 
-    (void)pthread_mutex_lock(&names->mutex);
-    unlink_from(&names->first, named);
-    (void)pthread_mutex_unlock(&names->mutex);
-    named->next = names->unnamed;
-    names->unnamed = named;
-    if (names->calls->unnamed != NULL) {
-        names->calls->unnamed(named);
+    (void)pthread_mutex_lock(&named->names->mutex);
+    had_name = take_name(named);
+    (void)pthread_mutex_unlock(&named->names->mutex);
+    if (had_name) {
+        end_name(named, queue);
     }
-    atomic_fetch_sub(&names->n, 1);
-    atomic_fetch_sub(&names->n_durable, named->terms.durable ? 1 : 0);
-    vxd_named_drop(named, queue);
-    find_next_reap(names);
 }
 
 void vxd_names_destroy(struct vxd_names *names)
@@ -265,7 +383,10 @@ void vxd_names_destroy(struct vxd_names *names)
         vxd_named_remove(names->first, names->queue);
     }
     while (names->unnamed != NULL) {
-        destroy(names->unnamed, names->queue);
+        struct vxd_named *named = names->unnamed;
+
+        names->unnamed = named->next;
+        destroy(named, names->queue);
     }
     vxd_queue_destroy(names->queue);
     (void)pthread_mutex_destroy(&names->mutex);
@@ -290,7 +411,9 @@ void vxd_names_reap(struct vxd_names *names, struct vxd_queue *queue, int64_t no
             vxd_named_remove(n, queue);
         }
     }
-    find_next_reap(names);
+    (void)pthread_mutex_lock(&names->mutex);
+    find_next_reap(names); /* some were used meanwhile */
+    (void)pthread_mutex_unlock(&names->mutex);
 }
 
 int64_t vxd_names_next_reap_ns(const struct vxd_names *names)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tables of named things, one for each noun whose requests run on the write lane: maps, volumes, pose
- * graphs, odometries. What they have in common stands here once: names, references, memory and its
- * limits, times to live, and, where they are durable, how they are journalled. A noun hands in what is its
- * own as a struct vxd_noun_calls.
+/* Tables of named things, one for each noun: maps, volumes, pose graphs, odometries, networks. What they
+ * have in common stands here once: names, references, memory and its limits, times to live, and, where they
+ * are durable, how they are journalled. A noun hands in what is its own as a struct vxd_noun_calls.
  *
  * All functions belong to the write lane unless they say "any thread". A request finds a thing by name
- * when its turn has come; one that a request holds lives on when its name is dropped.
+ * when its turn has come; one that a request holds lives on when its name is dropped. Networks are used on
+ * all lanes and on none, so they are found, held, made and dropped by functions for any thread alone; they
+ * have no times to live.
  *
  * Memory: a thing may grow up to its own max_bytes and to what the limits of all things of its noun and
  * of those of one token leave. The copies that growing needs for a moment count. */
@@ -83,11 +84,11 @@ struct vxd_noun_calls {
     const char
         *token_bytes_key; /* "limits.map_bytes_per_token"; NULL: there is no such limit */
     /* Any thread. What is logged of a thing. Messages and keys are the noun's own, so that each log
-     * line stands literally in the source. */
+     * line stands literally in the source. NULL of nouns without times to live that are not durable. */
     void (*log)(enum vxd_registry_event event, const char *name, const char *text);
     /* Counts the bytes that a thing has now. */
     size_t (*count_bytes)(const struct vxd_named *named);
-    /* Frees what a thing has, before the thing itself is freed. */
+    /* Frees what a thing has, before the thing itself is freed; on the thread that drops it. */
     void (*clear)(struct vxd_named *named, struct vxd_queue *queue);
     /* Its name was taken away. NULL: that concerns nobody. */
     void (*unnamed)(struct vxd_named *named);
@@ -142,26 +143,48 @@ struct vxd_named *vxd_names_next(const struct vxd_names *names,
 bool vxd_names_look(struct vxd_names *names, const char *name,
                     void (*look)(const struct vxd_named *named, void *user), void *user);
 
-/* Begins a thing: checks whether there may be one more, and makes the noun's struct, zeroed but for
+/* Any thread. The same with each thing in order of names. */
+void vxd_names_look_at_all(struct vxd_names *names,
+                           void (*look)(const struct vxd_named *named, void *user),
+                           void *user);
+
+/* Any thread. Finds a thing and holds it, until vxd_named_let_go or vxd_named_drop; NULL where there is
+ * none. */
+struct vxd_named *vxd_names_hold(struct vxd_names *names, const char *name);
+
+/* Any thread. Holds all things; *out, in order of names, is the caller's to free.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_names_hold_all(struct vxd_names *names, struct vxd_named ***out,
+                                   size_t *n, struct vxd_err *err);
+
+/* Any thread. Begins a thing: checks whether there may be one more, and makes the noun's struct, zeroed but for
  * its terms, generation and times. vxd_named_enlist follows, or free where it could not be filled.
  * errors  RESOURCE_EXHAUSTED  too many, or no memory */
 enum vxd_status vxd_named_begin(struct vxd_names *names,
                                 const struct vxd_named_terms *terms,
                                 struct vxd_named **out, struct vxd_err *err);
 
-/* Lists a thing that is filled now and that nobody can find yet, with one reference, and accounts for
- * its memory. It cannot fail. */
+/* Any thread. Lists a thing that is filled now and that nobody can find yet, with one reference, and
+ * accounts for its memory. It cannot fail. */
 void vxd_named_enlist(struct vxd_named *named);
 
 /* Gives the thing its name, which is free, and takes a reference. It cannot fail. */
 void vxd_named_publish(struct vxd_named *named);
 
-/* Takes the name away. The thing is freed with its last reference. */
+/* Any thread. Gives the thing its name and takes a reference, unless it has the name; returns whether
+ * another one lost it. It cannot fail. */
+bool vxd_named_replace(struct vxd_named *named, struct vxd_queue *queue);
+
+/* Any thread. Takes the name away, if the thing still has it; the caller holds it, or is the write lane.
+ * The thing is freed with its last reference. */
 void vxd_named_remove(struct vxd_named *named, struct vxd_queue *queue);
 
+/* Any thread. */
 void vxd_named_hold(struct vxd_named *named);
-/* Drops a reference. It ends a use, so the time to live begins anew. */
+/* Any thread. Drops a reference. It ends a use, so the time to live begins anew. */
 void vxd_named_drop(struct vxd_named *named, struct vxd_queue *queue);
+/* Any thread. Drops a reference that was no use of the thing. */
+void vxd_named_let_go(struct vxd_named *named, struct vxd_queue *queue);
 
 /* --- memory and times to live ------------------------------------------------------------------ */
 
@@ -188,6 +211,10 @@ enum vxd_status vxd_names_check_copy(const struct vxd_names *names,
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_named_check_bytes(const struct vxd_named *named, uint64_t n_more,
                                       const char *what, struct vxd_err *err);
+
+/* Any thread. Whether the limit of all things leaves a listed thing so many bytes more, which are its own
+ * then; *used is what all have. For nouns whose count_bytes says what was accounted. */
+bool vxd_named_take_bytes(struct vxd_named *named, uint64_t n_bytes, uint64_t *used);
 
 /* Accounts for the thing's memory after it may have grown. */
 void vxd_named_account(struct vxd_named *named);

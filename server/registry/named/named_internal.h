@@ -12,16 +12,18 @@ struct vxd_names {
     void *own; /* the noun's */
     uint64_t limit_bytes;
     uint64_t token_limit_bytes;
-    uint64_t n_made; /* generations are counted by it */
+    _Atomic uint64_t n_made; /* generations are counted by it */
     bool is_recovering;
     _Atomic size_t n; /* findable */
     _Atomic size_t n_durable;
     _Atomic uint64_t n_bytes; /* of all that exist, with a name or without */
     _Atomic int64_t next_reap_ns;
-    struct vxd_queue *queue;   /* the journal's work, and frees what is left at the end */
-    pthread_mutex_t mutex;     /* guards the list and its sizes against vxd_names_look */
-    struct vxd_named *first;   /* by name */
-    struct vxd_named *unnamed; /* not yet published, or removed and still held */
+    struct vxd_queue *queue; /* the journal's work, and frees what is left at the end */
+    /* Guards the lists, references, sizes and times of use. The write lane reads without it what it alone
+     * writes: all of it of nouns that it alone uses. */
+    pthread_mutex_t mutex;
+    struct vxd_named *first;       /* by name */
+    struct vxd_named *unnamed;     /* not yet published, or removed and still held */
     struct vxd_registry *registry; /* borrowed; has the journal */
     struct vxd_auth *auth;         /* borrowed; has the quotas */
 };

@@ -95,6 +95,26 @@ enum vxd_status vxd_named_check_bytes(const struct vxd_named *named, uint64_t n_
                                 named->n_bytes + n_more, what, err);
 }
 
+bool vxd_named_take_bytes(struct vxd_named *named, uint64_t n_bytes, uint64_t *used)
+{
+    struct vxd_names *names = named->names;
+    uint64_t before = named->n_bytes;
+    bool is_left;
+
+    (void)pthread_mutex_lock(&names->mutex);
+    *used = atomic_load(&names->n_bytes);
+    is_left = *used <= names->limit_bytes && n_bytes <= names->limit_bytes - *used;
+    if (is_left) {
+        atomic_fetch_add(&names->n_bytes, n_bytes);
+        named->n_bytes += (size_t)n_bytes;
+    }
+    (void)pthread_mutex_unlock(&names->mutex);
+    if (is_left) {
+        vxd_auth_note_bytes(names->auth, named->terms.owner, before, before + n_bytes);
+    }
+    return is_left;
+}
+
 void vxd_named_account(struct vxd_named *named)
 {
     struct vxd_names *names = named->names;

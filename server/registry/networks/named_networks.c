@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Networks are in one list in order of their names, under one mutex. Whatever takes long
- * (files, building, giving memory back) happens outside of it. */
+/* Whatever takes long (files, building, giving memory back) happens outside of the table's mutex. */
 #include "server/registry/networks/named_networks.h"
 
 #include <inttypes.h>
@@ -14,266 +13,117 @@
 #include "server/registry/networks/networks_warm_up.h"
 #include "server/instance/instance.h"
 
-struct vxd_networks {
+/* What networks have beside their table. */
+struct own {
     const struct vxd_server *server;
-    uint64_t limit_bytes;
     uint64_t budget_bytes; /* of the engine */
-
+    pthread_mutex_t runs;  /* guards what is noted of runs */
     pthread_mutex_t
-        mutex; /* guards list, counts, and what networks say is the registry's */
-    struct vxd_network *first;
-    size_t n_networks;
-    uint64_t n_bytes; /* of all that exist, findable or not */
-
-    /* Only one thread may use a queue at a time, and networks are freed by whoever drops
-     * them last. */
-    pthread_mutex_t destroy_mutex;
-    struct vxd_queue *queue;
-
-    pthread_mutex_t keep_mutex;          /* held while the list in data_dir is written */
+        destroy; /* one thread at a time uses the table's queue, to free networks */
+    pthread_mutex_t keep;                /* held while the list in data_dir is written */
     const struct vxd_data_dir *data_dir; /* NULL: none is kept */
 };
 
-static void lock(const struct vxd_networks *networks)
+static struct own *own_of(const struct vxd_network *network)
 {
-    /* Functions that only read lock through a const pointer. */
-    (void)pthread_mutex_lock((pthread_mutex_t *)(uintptr_t)&networks->mutex);
+    return vxd_names_own(network->named.names);
 }
 
-static void unlock(const struct vxd_networks *networks)
+static size_t count_bytes(const struct vxd_named *named)
 {
-    (void)pthread_mutex_unlock((pthread_mutex_t *)(uintptr_t)&networks->mutex);
+    return named->n_bytes; /* taken before the weights are used */
 }
 
-enum vxd_status vxd_networks_create(struct vxd_server *server, struct vxd_networks **out,
+static void clear(struct vxd_named *named, struct vxd_queue *unused)
+{
+    struct vxd_network *network = (struct vxd_network *)named;
+    struct own *own = own_of(network);
+    struct vxd_queue *queue = vxd_names_queue(named->names);
+
+    (void)unused; /* whoever drops a network last may have none */
+    if (network->net != NULL) {
+        (void)pthread_mutex_lock(&own->destroy);
+        vxd_net_destroy(queue, network->net);
+        /* Its memory is free for others when this returns. */
+        (void)vxd_queue_wait(queue, NULL);
+        (void)pthread_mutex_unlock(&own->destroy);
+    }
+    vxd_model_destroy(network->model);
+}
+
+static void free_own(void *user)
+{
+    struct own *own = user;
+
+    (void)pthread_mutex_destroy(&own->keep);
+    (void)pthread_mutex_destroy(&own->destroy);
+    (void)pthread_mutex_destroy(&own->runs);
+    free(own);
+}
+
+static const struct vxd_noun_calls calls = {.one = "network",
+                                            .many = "networks",
+                                            .max = VXD_NETWORKS_MAX,
+                                            .n_bytes = sizeof(struct vxd_network),
+                                            .uses_device = true,
+                                            .has_quota = true,
+                                            .quota = VXD_NOUN_NETWORK,
+                                            .bytes_key = "limits.network_bytes",
+                                            .count_bytes = count_bytes,
+                                            .clear = clear,
+                                            .free_own = free_own};
+
+enum vxd_status vxd_networks_create(struct vxd_server *server, struct vxd_names **out,
                                     struct vxd_err *err)
 {
-    struct vxd_networks *networks = calloc(1, sizeof *networks);
+    struct own *own = calloc(1, sizeof *own);
+    struct vxd_names_options options = {.calls = &calls, .take_own = own};
     struct vxd_memory_usage memory;
-    enum vxd_status status;
 
-    if (networks == NULL || pthread_mutex_init(&networks->mutex, NULL) != 0) {
-        free(networks);
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the networks");
-    }
-    if (pthread_mutex_init(&networks->destroy_mutex, NULL) != 0 ||
-        pthread_mutex_init(&networks->keep_mutex, NULL) != 0) {
-        (void)pthread_mutex_destroy(&networks->mutex);
-        free(networks);
+    if (own == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the networks");
     }
     vxd_context_get_memory(server->context, &memory);
-    networks->server = server;
-    networks->budget_bytes = memory.device_budget_bytes;
-    networks->limit_bytes = server->config.network_bytes > 0
-                                ? server->config.network_bytes
-                                : memory.device_budget_bytes / 4;
-    status = vxd_queue_create(server->context, &networks->queue, err);
-    if (status != VXD_OK) {
-        vxd_networks_destroy(networks);
-        return status;
-    }
-    *out = networks;
-    return VXD_OK;
+    own->server = server;
+    own->budget_bytes = memory.device_budget_bytes;
+    (void)pthread_mutex_init(&own->runs, NULL); /* on Linux it cannot fail */
+    (void)pthread_mutex_init(&own->destroy, NULL);
+    (void)pthread_mutex_init(&own->keep, NULL);
+    options.limit_bytes = server->config.network_bytes > 0
+                              ? server->config.network_bytes
+                              : memory.device_budget_bytes / 4;
+    return vxd_names_create(server, &options, out, err);
 }
 
-void vxd_networks_destroy(struct vxd_networks *networks)
+struct vxd_network *vxd_networks_find(struct vxd_names *networks, const char *name)
 {
-    if (networks == NULL) {
-        return;
-    }
-    while (networks->first != NULL) {
-        (void)vxd_networks_remove(networks, vxd_model_name(networks->first->model));
-    }
-    vxd_queue_destroy(networks->queue);
-    (void)pthread_mutex_destroy(&networks->keep_mutex);
-    (void)pthread_mutex_destroy(&networks->destroy_mutex);
-    (void)pthread_mutex_destroy(&networks->mutex);
-    free(networks);
-}
-
-static void destroy(struct vxd_network *network)
-{
-    struct vxd_networks *networks = network->networks;
-
-    (void)pthread_mutex_lock(&networks->destroy_mutex);
-    if (network->net != NULL) {
-        vxd_net_destroy(networks->queue, network->net);
-        /* Frees a network; its memory is free for others when this returns. */
-        (void)vxd_queue_wait(networks->queue, NULL);
-    }
-    (void)pthread_mutex_unlock(&networks->destroy_mutex);
-    lock(networks);
-    networks->n_bytes -= network->n_bytes;
-    unlock(networks);
-    vxd_auth_note_bytes(networks->server->auth, network->owner, network->n_bytes, 0);
-    vxd_model_destroy(network->model);
-    free(network);
-}
-
-void vxd_network_hold(struct vxd_network *network)
-{
-    lock(network->networks);
-    network->references++;
-    unlock(network->networks);
+    return (struct vxd_network *)vxd_names_hold(networks, name);
 }
 
 void vxd_network_drop(struct vxd_network *network)
 {
-    bool is_last;
-
-    if (network == NULL) {
-        return;
-    }
-    lock(network->networks);
-    is_last = --network->references == 0;
-    unlock(network->networks);
-    if (is_last) {
-        destroy(network);
+    if (network != NULL) {
+        vxd_named_drop(&network->named, NULL);
     }
 }
 
-/* Finds the place in the list where the network of that name is, or would be. The mutex
- * is held. */
-static struct vxd_network **find_link(struct vxd_networks *networks, const char *name)
+/* Takes the weights' bytes of the limits, the owner's first. */
+static enum vxd_status take_bytes(struct vxd_network *network, struct vxd_err *err)
 {
-    struct vxd_network **at = &networks->first;
-
-    while (*at != NULL && strcmp(vxd_model_name((*at)->model), name) < 0) {
-        at = &(*at)->next;
-    }
-    return at;
-}
-
-static bool is_named(const struct vxd_network *network, const char *name)
-{
-    return network != NULL && strcmp(vxd_model_name(network->model), name) == 0;
-}
-
-struct vxd_network *vxd_networks_find(struct vxd_networks *networks, const char *name)
-{
-    struct vxd_network *found;
-
-    lock(networks);
-    found = *find_link(networks, name);
-    if (is_named(found, name)) {
-        found->references++;
-    } else {
-        found = NULL;
-    }
-    unlock(networks);
-    return found;
-}
-
-size_t vxd_networks_list(struct vxd_networks *networks,
-                         struct vxd_network *out[VXD_NETWORKS_MAX])
-{
-    size_t n = 0;
-
-    lock(networks);
-    for (struct vxd_network *p = networks->first; p != NULL; p = p->next) {
-        p->references++;
-        out[n++] = p;
-    }
-    unlock(networks);
-    return n;
-}
-
-bool vxd_networks_remove(struct vxd_networks *networks, const char *name)
-{
-    struct vxd_network **at;
-    struct vxd_network *found = NULL;
-
-    lock(networks);
-    at = find_link(networks, name);
-    if (is_named(*at, name)) {
-        found = *at;
-        *at = found->next;
-        networks->n_networks--;
-    }
-    unlock(networks);
-    vxd_network_drop(found);
-    return found != NULL;
-}
-
-bool vxd_networks_publish(struct vxd_networks *networks, struct vxd_network *network)
-{
-    const char *name = vxd_model_name(network->model);
-    struct vxd_network **at;
-    struct vxd_network *old = NULL;
-
-    lock(networks);
-    at = find_link(networks, name);
-    if (*at == network) {
-        unlock(networks);
-        return false;
-    }
-    network->references++;
-    if (is_named(*at, name)) {
-        old = *at;
-        *at = old->next;
-        networks->n_networks--;
-    }
-    network->next = *at;
-    *at = network;
-    networks->n_networks++;
-    unlock(networks);
-    vxd_network_drop(old);
-    return old != NULL;
-}
-
-/* Whether the owner may have this network, beside its networks of other names. */
-static enum vxd_status check_owner(const struct vxd_network *network, struct vxd_err *err)
-{
-    struct vxd_networks *networks = network->networks;
-    const char *name = vxd_model_name(network->model);
-    size_t n = 0;
-    enum vxd_status status;
-
-    lock(networks);
-    for (const struct vxd_network *other = networks->first; other != NULL;
-         other = other->next) {
-        n += strcmp(other->owner, network->owner) == 0 && !is_named(other, name) ? 1 : 0;
-    }
-    unlock(networks);
-    VXD_TRY(vxd_auth_check_held(networks->server->auth, network->owner, VXD_NOUN_NETWORK,
-                                n, err));
-    status = vxd_auth_check_bytes(networks->server->auth, network->owner, 0,
-                                  network->info.weight_bytes, "the network", err);
-out:
-    return status;
-}
-
-/* Reserves the weights' bytes of the limit. */
-static enum vxd_status account(struct vxd_network *network, struct vxd_err *err)
-{
-    struct vxd_networks *networks = network->networks;
     uint64_t n_bytes = network->info.weight_bytes;
     uint64_t used;
-    size_t n_networks;
+    enum vxd_status status;
 
-    lock(networks);
-    used = networks->n_bytes;
-    n_networks = networks->n_networks;
-    if (n_networks < VXD_NETWORKS_MAX && used <= networks->limit_bytes &&
-        n_bytes <= networks->limit_bytes - used) {
-        network->n_bytes = (size_t)n_bytes;
-        networks->n_bytes += n_bytes;
+    VXD_TRY(vxd_named_check_bytes(&network->named, n_bytes, "the network", err));
+    if (!vxd_named_take_bytes(&network->named, n_bytes, &used)) {
+        VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                         "its weights take %" PRIu64
+                         " bytes of the device; networks have %" PRIu64 " of %" PRIu64
+                         ", limits.network_bytes",
+                         n_bytes, used, vxd_names_limit_bytes(network->named.names)));
     }
-    unlock(networks);
-    if (network->n_bytes == n_bytes) {
-        vxd_auth_note_bytes(networks->server->auth, network->owner, 0, n_bytes);
-        return VXD_OK;
-    }
-    if (n_networks >= VXD_NETWORKS_MAX) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                        "there are %d networks already", VXD_NETWORKS_MAX);
-    }
-    return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                    "its weights take %" PRIu64
-                    " bytes of the device; networks have %" PRIu64 " of %" PRIu64
-                    ", limits.network_bytes",
-                    n_bytes, used, networks->limit_bytes);
+out:
+    return status;
 }
 
 static enum vxd_status build(struct vxd_network *network, struct vxd_queue *queue,
@@ -287,10 +137,9 @@ static enum vxd_status build(struct vxd_network *network, struct vxd_queue *queu
     VXD_TRY(vxd_net_create(queue, vxd_model_builder(network->model), &options,
                            &network->net, err));
     vxd_net_get_info(network->net, &network->info);
-    VXD_TRY(check_owner(network, err));
-    VXD_TRY(account(network, err));
+    VXD_TRY(take_bytes(network, err));
     VXD_TRY(vxd_network_warm_up(network, queue, err));
-    if (vxd_context_backend(network->networks->server->context) != VXD_BACKEND_CUDA) {
+    if (vxd_context_backend(own_of(network)->server->context) != VXD_BACKEND_CUDA) {
         VXD_TRY(vxd_network_measure(network, queue, err));
     }
     network->loaded_unix_ns = vxd_clock_unix_ns();
@@ -298,44 +147,50 @@ out:
     return status;
 }
 
-enum vxd_status vxd_networks_load(struct vxd_networks *networks, struct vxd_queue *queue,
+enum vxd_status vxd_networks_load(struct vxd_names *networks, struct vxd_queue *queue,
                                   const char *name, int precision, const char *owner,
                                   bool *existed, struct vxd_network **out,
                                   struct vxd_err *err)
 {
-    const char *directory = networks->server->config.networks_dir;
+    const struct vxd_server *server = vxd_networks_server(networks);
+    struct vxd_named_terms terms = {.durable = false};
     struct vxd_network *network = NULL;
     struct vxd_network *present = NULL;
+    struct vxd_model *model = NULL;
+    struct vxd_named *named = NULL;
+    enum vxd_net_precision chosen;
     enum vxd_status status = VXD_OK;
 
     *existed = false;
-    if (directory[0] == '\0') {
+    if (server->config.networks_dir[0] == '\0') {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, NULL,
                         "the server has no networks_dir, so it has no networks to load");
     }
-    network = calloc(1, sizeof *network);
-    if (network == NULL) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a network");
-    }
-    network->networks = networks;
-    network->references = 1;
-    (void)snprintf(network->owner, sizeof network->owner, "%s", owner);
-    VXD_TRY(vxd_model_read(directory, name, &network->model, err));
-    network->wished_precision = precision;
-    network->precision = vxd_model_choose_precision(
-        network->model, precision, vxd_context_backend(networks->server->context));
+    VXD_TRY(vxd_model_read(server->config.networks_dir, name, &model, err));
+    chosen = vxd_model_choose_precision(model, precision,
+                                        vxd_context_backend(server->context));
     present = vxd_networks_find(networks, name);
-    if (present != NULL && present->precision == network->precision &&
-        strcmp(vxd_model_digest(present->model), vxd_model_digest(network->model)) == 0) {
+    if (present != NULL && present->precision == chosen &&
+        strcmp(vxd_model_digest(present->model), vxd_model_digest(model)) == 0) {
         *existed = true;
         *out = present;
-        vxd_network_drop(network);
-        return VXD_OK;
+        present = NULL;
+        goto out;
     }
+    (void)snprintf(terms.name, sizeof terms.name, "%s", name);
+    (void)snprintf(terms.owner, sizeof terms.owner, "%s", owner);
+    VXD_TRY(vxd_named_begin(networks, &terms, &named, err));
+    network = (struct vxd_network *)named;
+    network->model = model;
+    network->wished_precision = precision;
+    network->precision = chosen;
+    model = NULL;
+    vxd_named_enlist(named);
     VXD_TRY(build(network, queue, err));
     *out = network;
     network = NULL;
 out:
+    vxd_model_destroy(model);
     vxd_network_drop(present);
     vxd_network_drop(network);
     return status;
@@ -377,7 +232,7 @@ static enum vxd_status split_configured(const char *text, char name[VXD_MODEL_NA
     return VXD_OK;
 }
 
-static enum vxd_status load_configured(struct vxd_networks *networks,
+static enum vxd_status load_configured(struct vxd_names *networks,
                                        struct vxd_queue *queue, const char *text,
                                        struct vxd_err *err)
 {
@@ -390,7 +245,7 @@ static enum vxd_status load_configured(struct vxd_networks *networks,
     VXD_TRY(split_configured(text, name, &precision, err));
     VXD_TRY(
         vxd_networks_load(networks, queue, name, precision, "", &existed, &network, err));
-    (void)vxd_networks_publish(networks, network);
+    (void)vxd_named_replace(&network->named, NULL);
     vxd_log(VXD_LOG_INFO, "network loaded", "network", name, "digest",
             vxd_model_digest(network->model));
     vxd_network_drop(network);
@@ -398,50 +253,55 @@ out:
     return status;
 }
 
-const struct vxd_server *vxd_networks_server(const struct vxd_networks *networks)
+const struct vxd_server *vxd_networks_server(const struct vxd_names *networks)
 {
-    return networks->server;
+    const struct own *own = vxd_names_own(networks);
+
+    return own->server;
 }
 
-void vxd_networks_bring_back(struct vxd_networks *networks,
+void vxd_networks_bring_back(struct vxd_names *networks,
                              const struct vxd_data_dir *data_dir)
 {
+    struct own *own = vxd_names_own(networks);
     struct vxd_err err;
 
     if (vxd_networks_read_list(networks, data_dir, &err) != VXD_OK) {
         vxd_log(VXD_LOG_WARNING, "the list of networks in data_dir cannot be read",
                 "error", err.message);
     }
-    networks->data_dir = data_dir;
+    own->data_dir = data_dir;
 }
 
-void vxd_networks_keep(struct vxd_networks *networks)
+void vxd_networks_keep(struct vxd_names *networks)
 {
+    struct own *own = vxd_names_own(networks);
     struct vxd_err err;
 
-    if (networks->data_dir == NULL) {
+    if (own->data_dir == NULL) {
         return;
     }
-    (void)pthread_mutex_lock(&networks->keep_mutex);
-    if (vxd_networks_write_list(networks, networks->data_dir, &err) != VXD_OK) {
+    (void)pthread_mutex_lock(&own->keep);
+    if (vxd_networks_write_list(networks, own->data_dir, &err) != VXD_OK) {
         vxd_log(VXD_LOG_WARNING,
                 "the list of networks was not written: after a restart it is another",
                 "error", err.message);
     }
-    (void)pthread_mutex_unlock(&networks->keep_mutex);
+    (void)pthread_mutex_unlock(&own->keep);
 }
 
-enum vxd_status vxd_networks_load_configured(struct vxd_networks *networks,
+enum vxd_status vxd_networks_load_configured(struct vxd_names *networks,
                                              struct vxd_err *err)
 {
-    const struct vxd_config *config = &networks->server->config;
+    const struct vxd_server *server = vxd_networks_server(networks);
+    const struct vxd_config *config = &server->config;
     struct vxd_queue *queue = NULL;
     enum vxd_status status = VXD_OK;
 
     if (config->n_networks == 0) {
         return VXD_OK;
     }
-    VXD_TRY(vxd_queue_create(networks->server->context, &queue, err));
+    VXD_TRY(vxd_queue_create(server->context, &queue, err));
     for (size_t i = 0; i < config->n_networks; i++) {
         char reason[sizeof err->message];
 
@@ -466,19 +326,19 @@ void vxd_network_note_run(struct vxd_network *network, uint64_t n_requests,
 {
     int64_t run_ns = timings->sets_ns + timings->layers_ns + timings->outputs_ns;
 
-    lock(network->networks);
+    (void)pthread_mutex_lock(&own_of(network)->runs);
     network->n_requests += n_requests;
     network->last = *timings;
     vxd_network_speed_note(&network->speed, (double)run_ns, (double)timings->n_voxels,
                            (double)n_points);
-    unlock(network->networks);
+    (void)pthread_mutex_unlock(&own_of(network)->runs);
 }
 
 void vxd_network_note_expired(struct vxd_network *network)
 {
-    lock(network->networks);
+    (void)pthread_mutex_lock(&own_of(network)->runs);
     vxd_network_speed_note_expired(&network->speed);
-    unlock(network->networks);
+    (void)pthread_mutex_unlock(&own_of(network)->runs);
 }
 
 bool vxd_network_is_in_time(struct vxd_network *network,
@@ -487,7 +347,7 @@ bool vxd_network_is_in_time(struct vxd_network *network,
 {
     bool is_in_time;
 
-    lock(network->networks);
+    (void)pthread_mutex_lock(&own_of(network)->runs);
     *expected_ns = (int64_t)(work->n_voxels > 0
                                  ? vxd_network_speed_of_voxels(&network->speed,
                                                                (double)work->n_voxels)
@@ -497,17 +357,17 @@ bool vxd_network_is_in_time(struct vxd_network *network,
     if (!is_in_time) {
         vxd_network_speed_note_refused(&network->speed);
     }
-    unlock(network->networks);
+    (void)pthread_mutex_unlock(&own_of(network)->runs);
     return is_in_time;
 }
 
 void vxd_network_get_runs(const struct vxd_network *network, uint64_t *n_requests,
                           struct vxd_network_timings *last)
 {
-    lock(network->networks);
+    (void)pthread_mutex_lock(&own_of(network)->runs);
     *n_requests = network->n_requests;
     *last = network->last;
-    unlock(network->networks);
+    (void)pthread_mutex_unlock(&own_of(network)->runs);
 }
 
 uint64_t vxd_network_run_bytes(const struct vxd_network *network, size_t n_rows)
@@ -526,17 +386,8 @@ uint64_t vxd_network_run_bytes(const struct vxd_network *network, size_t n_rows)
         most = live > most ? live : most;
     }
     row_bytes += most * 5 / 2;
-    if (n_rows > network->networks->budget_bytes / (row_bytes + 1)) {
-        return network->networks->budget_bytes;
+    if (n_rows > own_of(network)->budget_bytes / (row_bytes + 1)) {
+        return own_of(network)->budget_bytes;
     }
     return n_rows * row_bytes;
-}
-
-void vxd_networks_get_usage(struct vxd_networks *networks, struct vxd_networks_usage *out)
-{
-    lock(networks);
-    out->n_networks = networks->n_networks;
-    out->n_bytes = networks->n_bytes;
-    out->limit_bytes = networks->limit_bytes;
-    unlock(networks);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The loaded networks, by name. A network is immutable once it is loaded. Whoever uses
- * one holds it, so it lives on when its name is unloaded or loaded anew, and its memory
- * is freed with its last holder. All functions may be called from any thread.
+/* The loaded networks, by name: a table of server/registry/named. A network is immutable once
+ * it is loaded. Whoever uses one holds it, so it lives on when its name is unloaded or loaded
+ * anew, and its memory is freed with its last holder. All functions may be called from any
+ * thread.
  *
  * Memory: the weights of all networks that exist count against limits.network_bytes;
  * while a network is loaded anew, both the old one and the new one count. */
@@ -10,6 +11,7 @@
 
 #include "server/durable/data_dir/data_dir.h"
 #include "server/model/model.h"
+#include "server/registry/named/named.h"
 #include "server/registry/networks/networks_speed.h"
 #include "server/request/request.h"
 
@@ -18,8 +20,6 @@ enum {
     VXD_NETWORK_MAX_ITEMS = 256, /* of a request */
     VXD_NETWORK_MAX_VOXELS = 1 << 24
 };
-
-struct vxd_networks;
 
 /* Of one run. */
 struct vxd_network_timings {
@@ -32,29 +32,24 @@ struct vxd_network_timings {
 };
 
 struct vxd_network {
+    struct vxd_named
+        named; /* first; its owner made the call that loaded it, "": the configuration */
     struct vxd_model *model;
     struct vxd_net *net;
     struct vxd_net_info info;
     enum vxd_net_precision precision;
     int wished_precision; /* what it was loaded with: as vxd_model_choose_precision takes it */
     int64_t loaded_unix_ns;
-    char owner[VXD_NAME_BYTES]; /* whose call loaded it; "": the configuration */
-    /* These belong to the list of networks. */
-    struct vxd_networks *networks;
-    size_t n_bytes; /* as accounted */
-    int references;
+    /* What is noted of runs has a mutex of its own. */
     uint64_t n_requests;
     struct vxd_network_timings last;
     struct vxd_network_speed speed;
-    struct vxd_network *next;
 };
 
-/* errors  RESOURCE_EXHAUSTED */
-enum vxd_status vxd_networks_create(struct vxd_server *server, struct vxd_networks **out,
+/* Makes the table.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_networks_create(struct vxd_server *server, struct vxd_names **out,
                                     struct vxd_err *err);
-
-/* Nobody may hold a network any more. NULL is fine. */
-void vxd_networks_destroy(struct vxd_networks *networks);
 
 /* Reads NAME of networks_dir, builds the network and runs it once. Nobody can find it
  * yet; the caller holds it. Where the network that has the name is the same by digest and
@@ -67,42 +62,29 @@ void vxd_networks_destroy(struct vxd_networks *networks);
  *         INVALID_ARGUMENT     a fault in them: the message says which and where
  *         RESOURCE_EXHAUSTED   over limits.network_bytes, the owner's quota or the engine's
  *                              budget, too many */
-enum vxd_status vxd_networks_load(struct vxd_networks *networks, struct vxd_queue *queue,
+enum vxd_status vxd_networks_load(struct vxd_names *networks, struct vxd_queue *queue,
                                   const char *name, int precision, const char *owner,
                                   bool *existed, struct vxd_network **out,
                                   struct vxd_err *err);
 
-/* Gives the network its name and takes a reference. Returns whether the name had another
- * network, which its holders keep. It cannot fail. */
-bool vxd_networks_publish(struct vxd_networks *networks, struct vxd_network *network);
-
 /* Loads and publishes those of the configuration, "NAME" or "NAME:fp16".
  * errors  as vxd_networks_load; INVALID_ARGUMENT  another precision; err.field "networks[2]" */
-enum vxd_status vxd_networks_load_configured(struct vxd_networks *networks,
+enum vxd_status vxd_networks_load_configured(struct vxd_names *networks,
                                              struct vxd_err *err);
 
-const struct vxd_server *vxd_networks_server(const struct vxd_networks *networks);
+const struct vxd_server *vxd_networks_server(const struct vxd_names *networks);
 
 /* Keeps the list of what is loaded in a data directory from now on, so that it comes back after a
  * restart, and loads those that the list there names and nobody has loaded yet. One that cannot be loaded is
  * logged. The directory lives as long as the networks. */
-void vxd_networks_bring_back(struct vxd_networks *networks,
+void vxd_networks_bring_back(struct vxd_names *networks,
                              const struct vxd_data_dir *data_dir);
 /* Writes the list, after networks were published or removed by a call; a failure is logged. */
-void vxd_networks_keep(struct vxd_networks *networks);
+void vxd_networks_keep(struct vxd_names *networks);
 
 /* Finds a network and holds it; NULL where there is none. */
-struct vxd_network *vxd_networks_find(struct vxd_networks *networks, const char *name);
+struct vxd_network *vxd_networks_find(struct vxd_names *networks, const char *name);
 
-/* Takes the name away; false where there is none. */
-bool vxd_networks_remove(struct vxd_networks *networks, const char *name);
-
-/* Copies up to VXD_NETWORKS_MAX networks in order of their names, each held; returns how
- * many. */
-size_t vxd_networks_list(struct vxd_networks *networks,
-                         struct vxd_network *out[VXD_NETWORKS_MAX]);
-
-void vxd_network_hold(struct vxd_network *network);
 /* NULL is fine. */
 void vxd_network_drop(struct vxd_network *network);
 
@@ -131,14 +113,5 @@ void vxd_network_note_expired(struct vxd_network *network);
 /* Returns the device bytes that a run of at most n_rows voxels will take, for admission:
  * more than most runs take, and never more than the engine's budget. */
 uint64_t vxd_network_run_bytes(const struct vxd_network *network, size_t n_rows);
-
-struct vxd_networks_usage {
-    size_t n_networks;
-    uint64_t n_bytes;
-    uint64_t limit_bytes;
-};
-
-void vxd_networks_get_usage(struct vxd_networks *networks,
-                            struct vxd_networks_usage *out);
 
 #endif

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "server/observe/log/log.h"
@@ -44,21 +45,30 @@ static const char *precision_name(int precision)
     return precisions[0].name;
 }
 
-/* Writes the list's text; returns its length. */
-static size_t describe(struct vxd_networks *networks, char text[LIST_BYTES])
+/* Writes the list's text; *n_bytes is its length. */
+static enum vxd_status describe(struct vxd_names *networks, char text[LIST_BYTES],
+                                size_t *n_bytes, struct vxd_err *err)
 {
-    struct vxd_network *held[VXD_NETWORKS_MAX];
-    size_t n = vxd_networks_list(networks, held);
+    struct vxd_named **held;
     size_t at = (size_t)snprintf(text, LIST_BYTES, "%s", FIRST_LINE);
+    size_t n;
+    enum vxd_status status = vxd_names_hold_all(networks, &held, &n, err);
 
     for (size_t i = 0; i < n; i++) {
-        at += (size_t)snprintf(text + at, LIST_BYTES - at, "%s %s%s%s\n",
-                               vxd_model_name(held[i]->model),
-                               precision_name(held[i]->wished_precision),
-                               held[i]->owner[0] != '\0' ? " " : "", held[i]->owner);
-        vxd_network_drop(held[i]);
+        const struct vxd_network *network = (const struct vxd_network *)held[i];
+        const char *owner = network->named.terms.owner;
+
+        if (i < VXD_NETWORKS_MAX) {
+            at += (size_t)snprintf(text + at, LIST_BYTES - at, "%s %s%s%s\n",
+                                   network->named.terms.name,
+                                   precision_name(network->wished_precision),
+                                   owner[0] != '\0' ? " " : "", owner);
+        }
+        vxd_named_let_go(held[i], NULL);
     }
-    return at;
+    free(held);
+    *n_bytes = at;
+    return status;
 }
 
 static enum vxd_status write_file(const struct vxd_data_dir *dir, const char *path,
@@ -82,17 +92,18 @@ out:
     return status;
 }
 
-enum vxd_status vxd_networks_write_list(struct vxd_networks *networks,
+enum vxd_status vxd_networks_write_list(struct vxd_names *networks,
                                         const struct vxd_data_dir *dir,
                                         struct vxd_err *err)
 {
     char path[VXD_DURABLE_PATH_BYTES];
     char beside[VXD_DURABLE_PATH_BYTES];
     char text[LIST_BYTES];
-    size_t n_bytes = describe(networks, text);
+    size_t n_bytes;
     enum vxd_status status;
     int result;
 
+    VXD_TRY(describe(networks, text, &n_bytes, err));
     (void)snprintf(path, sizeof path, "%s/networks", dir->path);
     (void)snprintf(beside, sizeof beside, "%s/networks.new", dir->path);
     VXD_TRY(write_file(dir, beside, text, n_bytes, err));
@@ -181,7 +192,7 @@ static bool read_line(const char *line, size_t n, struct kept *out)
     return false;
 }
 
-static enum vxd_status load_one(struct vxd_networks *networks, struct vxd_queue *queue,
+static enum vxd_status load_one(struct vxd_names *networks, struct vxd_queue *queue,
                                 const struct kept *kept, struct vxd_err *err)
 {
     struct vxd_network *network = vxd_networks_find(networks, kept->name);
@@ -192,7 +203,7 @@ static enum vxd_status load_one(struct vxd_networks *networks, struct vxd_queue 
         status = vxd_networks_load(networks, queue, kept->name, kept->precision,
                                    kept->owner, &existed, &network, err);
         if (status == VXD_OK) {
-            (void)vxd_networks_publish(networks, network);
+            (void)vxd_named_replace(&network->named, NULL);
             vxd_log(VXD_LOG_INFO, "network loaded again", "network", kept->name, "digest",
                     vxd_model_digest(network->model));
         }
@@ -201,7 +212,7 @@ static enum vxd_status load_one(struct vxd_networks *networks, struct vxd_queue 
     return status;
 }
 
-enum vxd_status vxd_networks_read_list(struct vxd_networks *networks,
+enum vxd_status vxd_networks_read_list(struct vxd_names *networks,
                                        const struct vxd_data_dir *dir,
                                        struct vxd_err *err)
 {

@@ -7,13 +7,13 @@
 
 /* Writes which networks are loaded; only one thread at a time.
  * errors  as vxd_file_fail */
-enum vxd_status vxd_networks_write_list(struct vxd_networks *networks,
+enum vxd_status vxd_networks_write_list(struct vxd_names *networks,
                                         const struct vxd_data_dir *dir,
                                         struct vxd_err *err);
 
 /* Loads those that the list names and that are not loaded; logs what cannot be loaded.
  * errors  as vxd_file_fail; DATA_LOSS: the file is another; what vxd_queue_create gives */
-enum vxd_status vxd_networks_read_list(struct vxd_networks *networks,
+enum vxd_status vxd_networks_read_list(struct vxd_names *networks,
                                        const struct vxd_data_dir *dir,
                                        struct vxd_err *err);
 

@@ -209,7 +209,7 @@ enum vxd_status vxd_status_check(struct vxd_request *request, struct vxd_err *er
     struct vxd_memory_usage memory;
     struct vxd_process_usage process;
     struct vxd_names_usage maps;
-    struct vxd_networks_usage networks;
+    struct vxd_names_usage networks;
     struct vxd_scenes_usage scenes;
     enum vxd_status status;
 
@@ -241,8 +241,8 @@ enum vxd_status vxd_status_check(struct vxd_request *request, struct vxd_err *er
     reply->map_bytes = maps.n_bytes;
     reply->map_limit_bytes = maps.limit_bytes;
     reply->n_durable_maps = maps.n_durable;
-    vxd_networks_get_usage(server->networks, &networks);
-    reply->n_networks = networks.n_networks;
+    vxd_names_get_usage(server->networks, &networks);
+    reply->n_networks = networks.n;
     reply->network_bytes = networks.n_bytes;
     reply->network_limit_bytes = networks.limit_bytes;
     vxd_scenes_get_usage(server->scenes, &scenes);

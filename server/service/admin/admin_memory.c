@@ -35,7 +35,7 @@ static size_t list_owners(const struct vxd_server *server, struct owner out[MAX_
     struct vxd_names_usage volumes;
     struct vxd_names_usage graphs;
     struct vxd_names_usage odometries;
-    struct vxd_networks_usage networks;
+    struct vxd_names_usage networks;
     struct vxd_slac_usage slac;
     struct vxd_once_usage once;
     size_t n = 0;
@@ -46,7 +46,7 @@ static size_t list_owners(const struct vxd_server *server, struct owner out[MAX_
     vxd_names_get_usage(server->volumes, &volumes);
     vxd_names_get_usage(server->posegraphs, &graphs);
     vxd_odometries_get_usage(server->odometries, &odometries);
-    vxd_networks_get_usage(server->networks, &networks);
+    vxd_names_get_usage(server->networks, &networks);
     vxd_slac_jobs_get_usage(server->slac, &slac);
     vxd_once_get_usage(server->once, &once);
     out[n++] = (struct owner){"maps", maps.n, maps.n_bytes, maps.limit_bytes, true};
@@ -59,7 +59,7 @@ static size_t list_owners(const struct vxd_server *server, struct owner out[MAX_
     out[n++] = (struct owner){"pose graphs", graphs.n, graphs.n_bytes, graphs.limit_bytes,
                               false};
     out[n++] = (struct owner){"odometries", odometries.n, odometries.n_bytes, 0, true};
-    out[n++] = (struct owner){"networks", networks.n_networks, networks.n_bytes,
+    out[n++] = (struct owner){"networks", networks.n, networks.n_bytes,
                               networks.limit_bytes, true};
     out[n++] = (struct owner){"alignments", slac.n_jobs, slac.n_bytes, 0, true};
     out[n++] =

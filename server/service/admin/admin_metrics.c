@@ -115,11 +115,11 @@ static void write_odometries(const struct vxd_server *server, struct vxd_text *t
 
 static void write_networks(const struct vxd_server *server, struct vxd_text *text)
 {
-    struct vxd_networks_usage networks;
+    struct vxd_names_usage networks;
 
-    vxd_networks_get_usage(server->networks, &networks);
+    vxd_names_get_usage(server->networks, &networks);
     vxd_metrics_write_uint(text, "voxeld_networks", "gauge", "Loaded networks.",
-                           networks.n_networks);
+                           networks.n);
     vxd_metrics_describe(text, "voxeld_network_bytes", "gauge",
                          "Device memory of networks' weights.");
     vxd_text_printf(text,

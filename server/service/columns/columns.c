@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/service/columns/columns.h"
 
+#include "server/instance/instance.h"
 #include "server/service/service.h"
+
+static enum vxd_status count_bytes(size_t n_rows, size_t row_bytes, size_t *n_bytes,
+                                   struct vxd_err *err)
+{
+    return vxd_size_mul(n_rows, row_bytes, n_bytes)
+               ? VXD_OK
+               : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "%zu rows are too many",
+                          n_rows);
+}
 
 enum vxd_status vxd_columns_reserve(struct vxd_columns *columns, struct vxd_queue *queue,
                                     size_t n_rows, size_t row_bytes,
@@ -12,10 +22,7 @@ enum vxd_status vxd_columns_reserve(struct vxd_columns *columns, struct vxd_queu
     enum vxd_status status;
 
     *column = (struct vxd_column){0};
-    if (!vxd_size_mul(n_rows, row_bytes, &column->n_bytes)) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "%zu rows are too many",
-                        n_rows);
-    }
+    VXD_TRY(count_bytes(n_rows, row_bytes, &column->n_bytes, err));
     columns->n++;
     VXD_TRY(vxd_device_alloc(queue, column->n_bytes, &column->device_buffer, err));
     if (vxd_context_backend(context) == VXD_BACKEND_CUDA) {
@@ -37,8 +44,34 @@ enum vxd_status vxd_columns_reserve_shown(struct vxd_request *request,
     size_t row_bytes = (n_elements > 0 ? n_elements : 1) * vxd_dtype_bytes(dtype);
     enum vxd_status status;
 
+    VXD_TRY(vxd_columns_reserve(columns, queue, n_rows, row_bytes, out, err));
+    if (tensor != NULL) {
+        VXD_TRY(vxd_column_new_tensor(request, dtype, n_rows, n_elements, tensor, err));
+        (*out)->tensor = *tensor;
+    }
+out:
+    return status;
+}
+
+enum vxd_status vxd_columns_reserve_made(struct vxd_request *request,
+                                         struct vxd_columns *columns,
+                                         enum vxd_dtype dtype, size_t n_rows,
+                                         size_t n_elements, Voxeld__V1__Tensor **tensor,
+                                         struct vxd_column **out, struct vxd_err *err)
+{
+    size_t row_bytes = (n_elements > 0 ? n_elements : 1) * vxd_dtype_bytes(dtype);
+    struct vxd_column *column = &columns->columns[columns->n];
+    enum vxd_status status;
+
+    *column = (struct vxd_column){0};
     VXD_TRY(vxd_column_new_tensor(request, dtype, n_rows, n_elements, tensor, err));
-    status = vxd_columns_reserve(columns, queue, n_rows, row_bytes, out, err);
+    column->tensor = *tensor;
+    VXD_TRY(count_bytes(n_rows, row_bytes, &column->n_bytes, err));
+    columns->n++;
+    VXD_TRY(vxd_host_alloc(request->server->context, column->n_bytes,
+                           &column->host_buffer, err));
+    column->bytes = column->host_buffer.ptr;
+    *out = column;
 out:
     return status;
 }
@@ -52,6 +85,9 @@ enum vxd_status vxd_columns_fetch(struct vxd_columns *columns, struct vxd_queue 
     for (size_t i = 0; i < columns->n; i++) {
         struct vxd_column *column = &columns->columns[i];
 
+        if (column->device == NULL) {
+            continue;
+        }
         column->bytes = is_cuda ? column->host_buffer.ptr : column->device;
         if (is_cuda && column->n_bytes > 0) {
             VXD_TRY(vxd_queue_copy(queue, column->host_buffer.ptr, column->device,
@@ -60,6 +96,13 @@ enum vxd_status vxd_columns_fetch(struct vxd_columns *columns, struct vxd_queue 
     }
 out:
     return status;
+}
+
+void vxd_columns_show(const struct vxd_columns *columns)
+{
+    for (size_t i = 0; i < columns->n; i++) {
+        vxd_column_show(columns->columns[i].tensor, &columns->columns[i]);
+    }
 }
 
 void vxd_columns_free(struct vxd_columns *columns, struct vxd_queue *queue)
@@ -93,12 +136,24 @@ enum vxd_status vxd_column_new_tensor(struct vxd_request *request, enum vxd_dtyp
     return VXD_OK;
 }
 
+enum vxd_status vxd_column_set_box(struct vxd_request *request,
+                                   Voxeld__V1__Tensor *tensor, const int64_t extents[3],
+                                   struct vxd_err *err)
+{
+    tensor->shape = vxd_message_array(request->decoder, 3, sizeof *tensor->shape, err);
+    if (tensor->shape == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    memcpy(tensor->shape, extents, 3 * sizeof *extents);
+    tensor->n_shape = 3;
+    return VXD_OK;
+}
+
 void vxd_column_show(Voxeld__V1__Tensor *tensor, const struct vxd_column *column)
 {
     if (tensor != NULL && column != NULL && column->n_bytes > 0) {
         tensor->data.len = column->n_bytes;
-        /* The wire reads, the field's type does not say so. */
-        tensor->data.data = (uint8_t *)(uintptr_t)column->bytes;
+        tensor->data.data = column->bytes;
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the engine fills and a reply shows: columns of rows, one array each. A query reserves them, queues
+/* What the engine fills and a reply shows: columns of rows, one array each. A method reserves them, queues
  * the work that fills them, fetches them, and shows them as tensors once the queue has run; they live until
- * release. */
+ * release. Queries do all of it by their stages (query.h). */
 #ifndef VXD_SERVER_SERVICE_COLUMNS_COLUMNS_H
 #define VXD_SERVER_SERVICE_COLUMNS_COLUMNS_H
 
@@ -16,10 +16,13 @@ enum {
 
 struct vxd_column {
     size_t n_bytes;
-    void *device;
+    void *device; /* NULL: the host makes it */
     struct vxd_buffer device_buffer;
-    struct vxd_buffer host_buffer; /* CUDA: where the copy lands */
-    const void *bytes;             /* readable once the queue has run what was fetched */
+    struct vxd_buffer
+        host_buffer; /* CUDA: where the copy lands; or what the host makes */
+    /* On the host: what was fetched, once the queue has run; or what the host makes. */
+    void *bytes;
+    Voxeld__V1__Tensor *tensor; /* which shows it; NULL: none does */
 };
 
 /* Zero-initialised it has none. */
@@ -34,7 +37,7 @@ enum vxd_status vxd_columns_reserve(struct vxd_columns *columns, struct vxd_queu
                                     size_t n_rows, size_t row_bytes,
                                     struct vxd_column **out, struct vxd_err *err);
 
-/* The same, with the tensor of n rows that will show it; n_elements 0: one extent only.
+/* The same, with the tensor of n rows that will show it, or NULL; n_elements 0: one extent only.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_columns_reserve_shown(struct vxd_request *request,
                                           struct vxd_columns *columns,
@@ -43,9 +46,20 @@ enum vxd_status vxd_columns_reserve_shown(struct vxd_request *request,
                                           Voxeld__V1__Tensor **tensor,
                                           struct vxd_column **out, struct vxd_err *err);
 
+/* The same for a column that the host makes.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_columns_reserve_made(struct vxd_request *request,
+                                         struct vxd_columns *columns,
+                                         enum vxd_dtype dtype, size_t n_rows,
+                                         size_t n_elements, Voxeld__V1__Tensor **tensor,
+                                         struct vxd_column **out, struct vxd_err *err);
+
 /* Queues the copies of all columns to the host; fails only with the device. */
 enum vxd_status vxd_columns_fetch(struct vxd_columns *columns, struct vxd_queue *queue,
                                   struct vxd_err *err);
+
+/* Makes the tensors of columns that were reserved with one show them, once they are fetched. */
+void vxd_columns_show(const struct vxd_columns *columns);
 
 /* Frees all columns; nothing where there are none. */
 void vxd_columns_free(struct vxd_columns *columns, struct vxd_queue *queue);
@@ -55,6 +69,12 @@ void vxd_columns_free(struct vxd_columns *columns, struct vxd_queue *queue);
 enum vxd_status vxd_column_new_tensor(struct vxd_request *request, enum vxd_dtype dtype,
                                       size_t n_rows, size_t n_elements,
                                       Voxeld__V1__Tensor **out, struct vxd_err *err);
+
+/* Gives a tensor the extents of a box instead of its rows.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_column_set_box(struct vxd_request *request,
+                                   Voxeld__V1__Tensor *tensor, const int64_t extents[3],
+                                   struct vxd_err *err);
 
 /* Makes a tensor show a column that is fetched; nothing where one of them is NULL. */
 void vxd_column_show(Voxeld__V1__Tensor *tensor, const struct vxd_column *column);

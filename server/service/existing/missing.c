@@ -73,19 +73,33 @@ enum vxd_status vxd_missing_scene(struct vxd_request *request, const char *field
     return fail(&missing, field, "scenes", err);
 }
 
-static void offer_all(struct vxd_missing *missing, struct vxd_request *request,
-                      const struct vxd_names *names, enum vxd_noun noun)
+/* What a walk over the names of a noun offers. */
+struct offering {
+    struct vxd_missing *missing;
+    const struct vxd_request *request;
+    enum vxd_noun noun;
+};
+
+static void offer_named(const struct vxd_named *named, void *user)
 {
-    for (const struct vxd_named *at = vxd_names_next(names, NULL); at != NULL;
-         at = vxd_names_next(names, at)) {
-        offer_allowed(missing, request, noun, at->terms.name);
-    }
+    const struct offering *offering = user;
+
+    offer_allowed(offering->missing, offering->request, offering->noun,
+                  named->terms.name);
 }
 
-static enum vxd_status missing_named(struct vxd_request *request,
-                                     const struct vxd_names *names, enum vxd_noun noun,
-                                     const char *many, const char *field,
-                                     const char *name, struct vxd_err *err)
+static void offer_all(struct vxd_missing *missing, const struct vxd_request *request,
+                      struct vxd_names *names, enum vxd_noun noun)
+{
+    struct offering offering = {missing, request, noun};
+
+    vxd_names_look_at_all(names, offer_named, &offering);
+}
+
+static enum vxd_status missing_named(struct vxd_request *request, struct vxd_names *names,
+                                     enum vxd_noun noun, const char *many,
+                                     const char *field, const char *name,
+                                     struct vxd_err *err)
 {
     struct vxd_missing missing = {.closest.word = name};
 
@@ -118,10 +132,10 @@ enum vxd_status vxd_missing_odometry(struct vxd_request *request, const char *fi
                                      const char *name, struct vxd_err *err)
 {
     struct vxd_missing missing = {.closest.word = name};
-    const struct vxd_names *names = vxd_odometries_named(request->server->odometries);
     char text[160];
 
-    offer_all(&missing, request, names, VXD_NOUN_ODOMETRY);
+    offer_all(&missing, request, vxd_odometries_named(request->server->odometries),
+              VXD_NOUN_ODOMETRY);
     return vxd_fail(err, VXD_NOT_FOUND, field,
                     "there is no odometry \"%s\"; a restart of the server forgets them%s",
                     name, vxd_missing_text(&missing, "odometries", text, sizeof text));
@@ -169,16 +183,10 @@ enum vxd_status vxd_missing_network(struct vxd_request *request, const char *fie
 {
     struct vxd_missing missing = {.closest.word = name};
     struct vxd_missing files = {.closest.word = name};
-    struct vxd_network *held[VXD_NETWORKS_MAX];
-    size_t n = vxd_networks_list(request->server->networks, held);
     char text[160];
     bool is_readable;
 
-    for (size_t i = 0; i < n; i++) {
-        offer_allowed(&missing, request, VXD_NOUN_NETWORK,
-                      vxd_model_name(held[i]->model));
-        vxd_network_drop(held[i]);
-    }
+    offer_all(&missing, request, request->server->networks, VXD_NOUN_NETWORK);
     if (offer_files(&files, request, name, &is_readable)) {
         return vxd_fail(err, VXD_NOT_FOUND, field,
                         "no network \"%s\" is loaded, but networks_dir has one: load it "

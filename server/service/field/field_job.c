@@ -116,33 +116,31 @@ static enum vxd_status update_parts(struct vxd_request *request, struct vxd_queu
     status = vxd_field_update(queue, field, job->base.state.svdag, job->base.state.root,
                               job->next_part, now, err);
     job->next_part += now;
-    request->more = true;
     return status;
 }
 
 enum vxd_status vxd_field_prepare(struct vxd_request *request, struct vxd_queue *queue,
-                                  const char *field, struct vxd_err *err)
+                                  bool *is_ready, struct vxd_err *err)
 {
     struct vxd_field_job *job = request->state;
     enum vxd_field_claim claim = VXD_FIELD_STALE;
     enum vxd_status status = VXD_OK;
 
     if (job->kept == NULL) {
-        VXD_TRY(vxd_fields_claim(request->server->fields, queue, &job->want, field,
-                                 &job->kept, &claim, err));
+        VXD_TRY(vxd_fields_claim(request->server->fields, queue, &job->want,
+                                 job->asked_by, &job->kept, &claim, err));
         job->is_ready = claim == VXD_FIELD_READY;
-        request->more = claim == VXD_FIELD_BUSY;
-        request->is_waiting = request->more;
+        request->is_waiting = claim == VXD_FIELD_BUSY;
     }
-    if (claim != VXD_FIELD_STALE || job->is_ready) {
-        return VXD_OK;
+    if (claim == VXD_FIELD_STALE && !job->is_ready) {
+        if (job->next_part < vxd_field_n_parts(vxd_fields_get(job->kept))) {
+            VXD_TRY(update_parts(request, queue, err));
+        } else {
+            vxd_fields_set_ready(request->server->fields, job->kept, job->want.version);
+            job->is_ready = true;
+        }
     }
-    if (job->next_part < vxd_field_n_parts(vxd_fields_get(job->kept))) {
-        VXD_TRY(update_parts(request, queue, err));
-    } else {
-        vxd_fields_set_ready(request->server->fields, job->kept, job->want.version);
-        job->is_ready = true;
-    }
+    *is_ready = job->is_ready;
 out:
     return status;
 }

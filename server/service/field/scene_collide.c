@@ -22,18 +22,14 @@ enum {
 
 struct collide_job {
     struct vxd_field_job field; /* first: request->state is both */
-    size_t n;                   /* shapes, or trajectories */
     size_t n_spheres;           /* of the robot */
     size_t n_steps;
-    size_t done;
-    size_t part;                          /* of them in one stage */
     const struct vxd_field_shape *shapes; /* device */
     const double *spheres;
     const double *poses;
-    struct vxd_scene_output hits;
-    struct vxd_scene_output first;
-    struct vxd_scene_output clearance;
-    uint8_t *any; /* host: trajectories in contact */
+    struct vxd_column *hits;  /* of trajectories made of their first steps */
+    struct vxd_column *first; /* NULL: shapes */
+    struct vxd_column *clearance;
 };
 
 /* The tensor that a request has of the four kinds, and what it is called. */
@@ -142,6 +138,7 @@ static enum vxd_status check_rotations(const struct given *given, size_t first,
 static enum vxd_status check_robot(const Voxeld__V1__SceneCollideRequest *input,
                                    struct collide_job *job, struct vxd_err *err)
 {
+    struct vxd_query *query = &job->field.base.query;
     struct given robot = {input->robot, "robot", SPHERE, VXD_FIELD_SPHERE};
     enum vxd_status status;
 
@@ -153,9 +150,9 @@ static enum vxd_status check_robot(const Voxeld__V1__SceneCollideRequest *input,
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "robot", "has no sphere"));
     }
     job->n_steps = input->n_steps;
-    if (job->n_steps == 0 || job->n % job->n_steps != 0) {
+    if (job->n_steps == 0 || query->n % job->n_steps != 0) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "n_steps",
-                         "is %zu, it must divide the %zu poses", job->n_steps, job->n));
+                         "is %zu, it must divide the %zu poses", job->n_steps, query->n));
     }
     if (job->n_spheres > MAX_ROBOT) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "robot",
@@ -171,7 +168,7 @@ static enum vxd_status check_robot(const Voxeld__V1__SceneCollideRequest *input,
                          job->n_steps, job->n_spheres, MAX_CHECKS, MAX_ROBOT,
                          MAX_CHECKS / job->n_spheres));
     }
-    job->n /= job->n_steps;
+    query->n /= job->n_steps;
 out:
     return status;
 }
@@ -184,8 +181,9 @@ enum vxd_status vxd_scene_collide_check(struct vxd_request *request, struct vxd_
     struct given given;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_begin_check(request, sizeof *job, input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
+    job->field.asked_by = "name";
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     VXD_TRY(vxd_field_check_terms(input->unknown, input->max_distance_m, err));
     if (!find_given(input, &given)) {
@@ -193,10 +191,10 @@ enum vxd_status vxd_scene_collide_check(struct vxd_request *request, struct vxd_
                          "one of spheres, boxes, capsules and poses is required"));
     }
     VXD_TRY(vxd_scene_check_numbers(given.tensor, given.field, given.columns, false,
-                                    &job->n, err));
+                                    &job->field.base.query.n, err));
     VXD_TRY(check_rows(given.tensor, given.field, given.columns, err));
-    request->bulk = job->n > request->server->config.bulk_points / 16;
-    request->cost_bytes = job->n * (sizeof(struct vxd_field_shape) + 16);
+    request->bulk = job->field.base.query.n > request->server->config.bulk_points / 16;
+    request->cost_bytes = job->field.base.query.n * (sizeof(struct vxd_field_shape) + 16);
     if (given.tensor == input->poses) {
         VXD_TRY(check_rotations(&given, 3, err));
         VXD_TRY(check_robot(input, job, err));
@@ -286,15 +284,18 @@ static enum vxd_status begin_shapes(struct vxd_request *request, struct vxd_queu
                                     double *radius, struct vxd_err *err)
 {
     struct collide_job *job = request->state;
+    struct vxd_query *query = request->state;
+    Voxeld__V1__SceneCollideResponse *reply =
+        (Voxeld__V1__SceneCollideResponse *)query->reply;
     const struct vxd_scene_spec *spec = &job->field.base.scene->spec;
     struct vxd_field_shape *shapes;
     const void *uploaded;
     void *block;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_take_host(request, job->n, sizeof *shapes, &block, err));
+    VXD_TRY(vxd_scene_take_host(request, query->n, sizeof *shapes, &block, err));
     shapes = block;
-    for (size_t i = 0; i < job->n; i++) {
+    for (size_t i = 0; i < query->n; i++) {
         double middle[3];
         double here = read_shape(spec, given, i, &shapes[i], middle);
 
@@ -303,14 +304,15 @@ static enum vxd_status begin_shapes(struct vxd_request *request, struct vxd_queu
                          err));
         *radius = fmax(*radius, here);
     }
-    VXD_TRY(vxd_scene_upload(request, queue, shapes, job->n * sizeof *shapes, &uploaded,
+    VXD_TRY(vxd_scene_upload(request, queue, shapes, query->n * sizeof *shapes, &uploaded,
                              err));
     job->shapes = uploaded;
-    job->part = given->kind == VXD_FIELD_SPHERE
-                    ? SPHERES_PART
-                    : (size_t)fmin(VOXELS_PART / voxels_of(*radius), SPHERES_PART);
-    job->part = job->part > 0 ? job->part : 1;
-    VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 1, &job->hits, err));
+    query->part_rows = given->kind == VXD_FIELD_SPHERE
+                           ? SPHERES_PART
+                           : (size_t)fmin(VOXELS_PART / voxels_of(*radius), SPHERES_PART);
+    query->part_rows = query->part_rows > 0 ? query->part_rows : 1;
+    VXD_TRY(
+        vxd_query_reserve(request, queue, VXD_UINT8, 0, &reply->hits, &job->hits, err));
 out:
     return status;
 }
@@ -347,7 +349,7 @@ static enum vxd_status read_poses(struct collide_job *job, const struct given *g
     const struct vxd_scene_spec *spec = &job->field.base.scene->spec;
     enum vxd_status status = VXD_OK;
 
-    for (size_t i = 0; i < job->n * job->n_steps; i++) {
+    for (size_t i = 0; i < job->field.base.query.n * job->n_steps; i++) {
         double *pose = poses + POSE * i;
 
         for (size_t axis = 0; axis < 3; axis++) {
@@ -370,17 +372,19 @@ static enum vxd_status begin_trajectories(struct vxd_request *request,
     const Voxeld__V1__SceneCollideRequest *input =
         (const Voxeld__V1__SceneCollideRequest *)request->input;
     struct collide_job *job = request->state;
-    size_t n_poses = job->n * job->n_steps;
+    struct vxd_query *query = request->state;
+    Voxeld__V1__SceneCollideResponse *reply =
+        (Voxeld__V1__SceneCollideResponse *)query->reply;
+    size_t n_poses = query->n * job->n_steps;
     const void *spheres;
     const void *poses;
-    void *blocks[3];
+    void *blocks[2];
     double around;
     enum vxd_status status;
 
     VXD_TRY(vxd_scene_take_host(request, job->n_spheres, (size_t)SPHERE * 8, &blocks[0],
                                 err));
     VXD_TRY(vxd_scene_take_host(request, n_poses, (size_t)POSE * 8, &blocks[1], err));
-    VXD_TRY(vxd_scene_take_host(request, job->n, 1, &blocks[2], err));
     around = read_robot(&job->field.base.scene->spec, input->robot, job->n_spheres,
                         blocks[0], radius);
     VXD_TRY(read_poses(job, given, around, blocks[1], box, err));
@@ -389,9 +393,10 @@ static enum vxd_status begin_trajectories(struct vxd_request *request,
     VXD_TRY(vxd_scene_upload(request, queue, blocks[1], n_poses * POSE * 8, &poses, err));
     job->spheres = spheres;
     job->poses = poses;
-    job->any = blocks[2];
-    job->part = SPHERES_PART / (job->n_steps * job->n_spheres); /* 1 at least */
-    VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 4, &job->first, err));
+    query->part_rows = SPHERES_PART / (job->n_steps * job->n_spheres); /* 1 at least */
+    VXD_TRY(
+        vxd_query_reserve(request, queue, VXD_INT32, 0, &reply->first, &job->first, err));
+    VXD_TRY(vxd_query_reserve_made(request, VXD_UINT8, 0, &reply->hits, &job->hits, err));
 out:
     return status;
 }
@@ -410,6 +415,7 @@ static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queu
     const Voxeld__V1__SceneCollideRequest *input =
         (const Voxeld__V1__SceneCollideRequest *)request->input;
     struct collide_job *job = request->state;
+    struct vxd_query *query = request->state;
     struct vxd_field_box box = vxd_field_box_empty();
     struct given given = {0};
     double radius = 0;
@@ -425,98 +431,57 @@ static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queu
         has_clearance(input) ? radius + 1 : 0, VXD_FIELD_SURFACE_SPARE,
         input->max_distance_m > 0 ? "max_distance_m" : given.field, err));
     vxd_field_set_box(&job->field, &box);
-    VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 4, &job->clearance, err));
-    job->part *= vxd_field_on_gpu(request) ? GPU_TIMES : 1;
+    VXD_TRY(
+        vxd_query_reserve(request, queue, VXD_FLOAT32, 0,
+                          &((Voxeld__V1__SceneCollideResponse *)query->reply)->clearance,
+                          &job->clearance, err));
+    query->part_rows *= vxd_field_on_gpu(request) ? GPU_TIMES : 1;
 out:
     return status;
 }
 
-static enum vxd_status collide(const struct collide_job *job, struct vxd_queue *queue,
-                               size_t first, size_t n, struct vxd_err *err)
+static enum vxd_status run(struct vxd_request *request, struct vxd_queue *queue,
+                           size_t first, size_t n, struct vxd_err *err)
 {
+    const struct collide_job *job = request->state;
     const struct vxd_field *field = vxd_field_of(&job->field);
-    float *clearance = (float *)job->clearance.device + first;
+    float *clearance = vxd_scene_row(job->clearance, first, sizeof *clearance);
     struct vxd_field_trajectories in = {job->spheres, job->poses, job->n_spheres,
                                         job->n_steps, n};
 
     if (job->poses == NULL) {
         return vxd_field_collide(queue, field, job->shapes + first, n,
-                                 (uint8_t *)job->hits.device + first, clearance, err);
+                                 vxd_scene_row(job->hits, first, 1), clearance, err);
     }
     in.poses += POSE * job->n_steps * first;
-    return vxd_field_follow(queue, field, &in, (int32_t *)job->first.device + first,
-                            clearance, err);
+    return vxd_field_follow(queue, field, &in,
+                            vxd_scene_row(job->first, first, sizeof(int32_t)), clearance,
+                            err);
 }
 
-enum vxd_status vxd_scene_collide_submit(struct vxd_request *request,
-                                         struct vxd_queue *queue, struct vxd_err *err)
+/* Says which rows are in contact: as the engine says of shapes, by the first step of trajectories. */
+static enum vxd_status end(struct vxd_request *request, struct vxd_queue *queue,
+                           struct vxd_err *err)
 {
-    struct collide_job *job = request->state;
-    size_t first = job->done;
-    size_t n;
-    enum vxd_status status = VXD_OK;
-
-    if (job->field.base.scene == NULL) {
-        VXD_TRY(begin(request, queue, err));
-    }
-    if (!job->field.is_ready) {
-        VXD_TRY(vxd_field_prepare(request, queue, "name", err));
-    }
-    if (!job->field.is_ready) {
-        return VXD_OK;
-    }
-    n = vxd_scene_next_chunk(request, job->n, job->part, &job->done);
-    if (n > 0) {
-        VXD_TRY(collide(job, queue, first, n, err));
-    }
-    if (!request->more) {
-        VXD_TRY(vxd_scene_fetch_output(request, queue, &job->hits, err));
-        VXD_TRY(vxd_scene_fetch_output(request, queue, &job->first, err));
-        VXD_TRY(vxd_scene_fetch_output(request, queue, &job->clearance, err));
-    }
-out:
-    return status;
-}
-
-/* Which rows are in contact: as the engine says of shapes, by the first step of trajectories. */
-static const uint8_t *find_hits(const struct collide_job *job, uint64_t *n_hits)
-{
-    const uint8_t *hits = job->poses != NULL ? job->any : job->hits.bytes;
-
-    for (size_t i = 0; i < job->n; i++) {
-        if (job->poses != NULL) {
-            job->any[i] = ((const int32_t *)job->first.bytes)[i] >= 0 ? 1 : 0;
-        }
-        *n_hits += hits[i];
-    }
-    return hits;
-}
-
-enum vxd_status vxd_scene_collide_finish(struct vxd_request *request,
-                                         struct vxd_queue *queue, struct vxd_err *err)
-{
-    const Voxeld__V1__SceneCollideRequest *input =
-        (const Voxeld__V1__SceneCollideRequest *)request->input;
     const struct collide_job *job = request->state;
-    Voxeld__V1__SceneCollideResponse *reply = vxd_message_new(
-        request->decoder, &voxeld__v1__scene_collide_response__descriptor, err);
-    enum vxd_status status;
+    Voxeld__V1__SceneCollideResponse *reply =
+        (Voxeld__V1__SceneCollideResponse *)job->field.base.query.reply;
+    const int32_t *first = job->first != NULL ? job->first->bytes : NULL;
+    uint8_t *hits = job->hits->bytes;
 
-    if (reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
+    (void)queue;
+    for (size_t i = 0; i < job->field.base.query.n; i++) {
+        if (first != NULL) {
+            hits[i] = first[i] >= 0 ? 1 : 0;
+        }
+        reply->n_hits += hits[i];
     }
-    VXD_TRY(vxd_scene_new_seen(request, &reply->seen, err));
-    VXD_TRY(vxd_scene_show(request, VXD_UINT8, job->n, 0, find_hits(job, &reply->n_hits),
-                           &reply->hits, err));
-    if (input->poses != NULL) {
-        VXD_TRY(vxd_scene_show(request, VXD_INT32, job->n, 0, job->first.bytes,
-                               &reply->first, err));
-    }
-    VXD_TRY(vxd_scene_show(request, VXD_FLOAT32, job->n, 0, job->clearance.bytes,
-                           &reply->clearance, err));
     reply->max_distance_m = vxd_field_reach_m(&job->field, VXD_FIELD_SURFACE_SPARE);
-    request->output = &reply->base;
-    vxd_field_close(request, queue);
-out:
-    return status;
+    return vxd_scene_new_seen(request, &reply->seen, err);
 }
+
+const struct vxd_query_calls vxd_scene_collide_query = {.begin = begin,
+                                                        .prepare = vxd_field_prepare,
+                                                        .run = run,
+                                                        .end = end,
+                                                        .close = vxd_field_close};

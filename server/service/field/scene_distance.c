@@ -17,13 +17,11 @@ enum {
 struct distance_job {
     struct vxd_field_job field; /* first: request->state is both */
     enum vxd_field_mode mode;
-    size_t n;
-    size_t done;
     uint64_t n_outside;
     const double *points; /* device */
-    struct vxd_scene_output distances;
-    struct vxd_scene_output gradients;
-    struct vxd_scene_output voxels;
+    struct vxd_column *distances;
+    struct vxd_column *gradients;
+    struct vxd_column *voxels;
 };
 
 static enum vxd_status read_mode(const Voxeld__V1__SceneDistanceRequest *input,
@@ -60,17 +58,23 @@ enum vxd_status vxd_scene_distance_check(struct vxd_request *request, struct vxd
     const Voxeld__V1__SceneDistanceRequest *input =
         (const Voxeld__V1__SceneDistanceRequest *)request->input;
     struct distance_job *job;
+    struct vxd_query *query;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_begin_check(request, sizeof *job, input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
+    query = request->state;
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
-    VXD_TRY(vxd_scene_check_numbers(input->points, "points", 3, false, &job->n, err));
+    VXD_TRY(vxd_scene_check_numbers(input->points, "points", 3, false, &query->n, err));
     VXD_TRY(vxd_field_check_terms(input->unknown, input->max_distance_m, err));
     VXD_TRY(read_mode(input, &job->mode, err));
-    VXD_TRY(vxd_scene_check_reply(job->n, ROW_BYTES, err));
-    request->bulk = job->n > request->server->config.bulk_points;
-    request->cost_bytes = job->n * ROW_BYTES;
+    VXD_TRY(vxd_scene_check_reply(query->n, ROW_BYTES, err));
+    job->field.asked_by = "points";
+    query->part_rows = vxd_field_on_gpu(request)        ? GPU_PART
+                       : job->mode == VXD_FIELD_SURFACE ? SURFACE_PART
+                                                        : POINTS_PART;
+    request->bulk = query->n > request->server->config.bulk_points;
+    request->cost_bytes = query->n * ROW_BYTES;
 out:
     return status;
 }
@@ -84,7 +88,7 @@ static struct vxd_field_box read_points(struct distance_job *job,
     double side = (double)((int64_t)1 << spec->format.depth);
     struct vxd_field_box box = vxd_field_box_empty();
 
-    for (size_t i = 0; i < job->n; i++) {
+    for (size_t i = 0; i < job->field.base.query.n; i++) {
         double *p = points + 3 * i;
         bool is_inside = true;
 
@@ -103,13 +107,21 @@ static struct vxd_field_box read_points(struct distance_job *job,
     return box;
 }
 
+/* What distances need beyond their reach. */
+static int spare_of(const struct distance_job *job)
+{
+    return job->mode == VXD_FIELD_SURFACE ? VXD_FIELD_SURFACE_SPARE : 0;
+}
+
 static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queue,
                              struct vxd_err *err)
 {
     const Voxeld__V1__SceneDistanceRequest *input =
         (const Voxeld__V1__SceneDistanceRequest *)request->input;
     struct distance_job *job = request->state;
-    int spare = job->mode == VXD_FIELD_SURFACE ? VXD_FIELD_SURFACE_SPARE : 0;
+    const struct vxd_query *query = request->state;
+    Voxeld__V1__SceneDistanceResponse *reply =
+        (Voxeld__V1__SceneDistanceResponse *)query->reply;
     struct vxd_field_box box;
     const void *points;
     void *block;
@@ -117,77 +129,49 @@ static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queu
 
     VXD_TRY(vxd_scene_open(request, input->name, input->at, err));
     VXD_TRY(vxd_field_set_terms(&job->field, input->unknown, input->max_distance_m, 0,
-                                spare, "max_distance_m", err));
-    VXD_TRY(vxd_scene_take_host(request, job->n, 3 * sizeof(double), &block, err));
+                                spare_of(job), "max_distance_m", err));
+    VXD_TRY(vxd_scene_take_host(request, query->n, 3 * sizeof(double), &block, err));
     box = read_points(job, input->points, block);
     vxd_field_set_box(&job->field, &box);
-    VXD_TRY(vxd_scene_upload(request, queue, block, job->n * 3 * sizeof(double), &points,
-                             err));
+    VXD_TRY(vxd_scene_upload(request, queue, block, query->n * 3 * sizeof(double),
+                             &points, err));
     job->points = points;
-    VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 4, &job->distances, err));
-    VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 12, &job->gradients, err));
-    VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 12, &job->voxels, err));
+    VXD_TRY(vxd_query_reserve(request, queue, VXD_FLOAT32, 0, &reply->distances,
+                              &job->distances, err));
+    VXD_TRY(vxd_query_reserve(request, queue, VXD_FLOAT32, 3, &reply->gradients,
+                              &job->gradients, err));
+    VXD_TRY(vxd_query_reserve(request, queue, VXD_INT32, 3, &reply->voxels, &job->voxels,
+                              err));
 out:
     return status;
 }
 
-enum vxd_status vxd_scene_distance_submit(struct vxd_request *request,
-                                          struct vxd_queue *queue, struct vxd_err *err)
-{
-    struct distance_job *job = request->state;
-    size_t first = job->done;
-    size_t part = vxd_field_on_gpu(request)        ? GPU_PART
-                  : job->mode == VXD_FIELD_SURFACE ? SURFACE_PART
-                                                   : POINTS_PART;
-    size_t n;
-    enum vxd_status status = VXD_OK;
-
-    if (job->field.base.scene == NULL) {
-        VXD_TRY(begin(request, queue, err));
-    }
-    if (!job->field.is_ready) {
-        VXD_TRY(vxd_field_prepare(request, queue, "points", err));
-    }
-    if (!job->field.is_ready) {
-        return VXD_OK;
-    }
-    n = vxd_scene_next_chunk(request, job->n, part, &job->done);
-    VXD_TRY(vxd_field_query(queue, vxd_field_of(&job->field), job->points + 3 * first, n,
-                            job->mode, (float *)job->distances.device + first,
-                            (float *)job->gradients.device + 3 * first,
-                            (int32_t *)job->voxels.device + 3 * first, err));
-    if (!request->more) {
-        VXD_TRY(vxd_scene_fetch_output(request, queue, &job->distances, err));
-        VXD_TRY(vxd_scene_fetch_output(request, queue, &job->gradients, err));
-        VXD_TRY(vxd_scene_fetch_output(request, queue, &job->voxels, err));
-    }
-out:
-    return status;
-}
-
-enum vxd_status vxd_scene_distance_finish(struct vxd_request *request,
-                                          struct vxd_queue *queue, struct vxd_err *err)
+static enum vxd_status run(struct vxd_request *request, struct vxd_queue *queue,
+                           size_t first, size_t n, struct vxd_err *err)
 {
     const struct distance_job *job = request->state;
-    int spare = job->mode == VXD_FIELD_SURFACE ? VXD_FIELD_SURFACE_SPARE : 0;
-    Voxeld__V1__SceneDistanceResponse *reply = vxd_message_new(
-        request->decoder, &voxeld__v1__scene_distance_response__descriptor, err);
-    enum vxd_status status;
 
-    if (reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    VXD_TRY(vxd_scene_new_seen(request, &reply->seen, err));
-    VXD_TRY(vxd_scene_show(request, VXD_FLOAT32, job->n, 0, job->distances.bytes,
-                           &reply->distances, err));
-    VXD_TRY(vxd_scene_show(request, VXD_FLOAT32, job->n, 3, job->gradients.bytes,
-                           &reply->gradients, err));
-    VXD_TRY(vxd_scene_show(request, VXD_INT32, job->n, 3, job->voxels.bytes,
-                           &reply->voxels, err));
-    reply->max_distance_m = vxd_field_reach_m(&job->field, spare);
-    reply->n_outside = job->n_outside;
-    request->output = &reply->base;
-    vxd_field_close(request, queue);
-out:
-    return status;
+    return vxd_field_query(queue, vxd_field_of(&job->field), job->points + 3 * first, n,
+                           job->mode, vxd_scene_row(job->distances, first, 4),
+                           vxd_scene_row(job->gradients, first, 12),
+                           vxd_scene_row(job->voxels, first, 12), err);
 }
+
+static enum vxd_status end(struct vxd_request *request, struct vxd_queue *queue,
+                           struct vxd_err *err)
+{
+    const struct distance_job *job = request->state;
+    Voxeld__V1__SceneDistanceResponse *reply =
+        (Voxeld__V1__SceneDistanceResponse *)job->field.base.query.reply;
+
+    (void)queue;
+    reply->max_distance_m = vxd_field_reach_m(&job->field, spare_of(job));
+    reply->n_outside = job->n_outside;
+    return vxd_scene_new_seen(request, &reply->seen, err);
+}
+
+const struct vxd_query_calls vxd_scene_distance_query = {.begin = begin,
+                                                         .prepare = vxd_field_prepare,
+                                                         .run = run,
+                                                         .end = end,
+                                                         .close = vxd_field_close};

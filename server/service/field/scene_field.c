@@ -14,10 +14,9 @@ enum {
 
 struct field_job {
     struct vxd_field_job field; /* first: request->state is both */
-    int32_t low[3], high[3];    /* voxels of the scene */
-    int32_t next_x;
-    size_t n_slice; /* voxels of one x */
-    struct vxd_scene_output distances;
+    int32_t low[3], high[3];    /* voxels of the scene; a row is a slice of one x */
+    size_t n_slice;             /* voxels of one */
+    struct vxd_column *distances;
 };
 
 enum vxd_status vxd_scene_field_check(struct vxd_request *request, struct vxd_err *err)
@@ -26,12 +25,13 @@ enum vxd_status vxd_scene_field_check(struct vxd_request *request, struct vxd_er
         (const Voxeld__V1__SceneFieldRequest *)request->input;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_begin_check(request, sizeof(struct field_job), input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct field_job), input->name, err));
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     if (input->box != NULL) {
         VXD_TRY(vxd_scene_check_box(input->box, "box", err));
     }
     VXD_TRY(vxd_field_check_terms(input->unknown, input->max_distance_m, err));
+    ((struct field_job *)request->state)->field.asked_by = "box";
     request->bulk = true;
     request->cost_bytes = COST_BYTES;
 out:
@@ -65,6 +65,35 @@ static enum vxd_status read_box(const Voxeld__V1__SceneFieldRequest *input,
     return VXD_OK;
 }
 
+/* Reserves the array, of n_x x n_y x n_z distances. */
+static enum vxd_status reserve(struct vxd_request *request, struct vxd_queue *queue,
+                               struct vxd_err *err)
+{
+    struct field_job *job = request->state;
+    struct vxd_query *query = request->state;
+    Voxeld__V1__SceneFieldResponse *reply =
+        (Voxeld__V1__SceneFieldResponse *)query->reply;
+    const int64_t extents[3] = {job->high[0] - job->low[0], job->high[1] - job->low[1],
+                                job->high[2] - job->low[2]};
+    size_t part = vxd_field_on_gpu(request) ? GPU_PART_VOXELS : PART_VOXELS;
+    size_t n;
+    enum vxd_status status;
+
+    /* Each side is below 2^22, so the product of two fits. */
+    job->n_slice = (size_t)(extents[1] * extents[2]);
+    if (!vxd_size_mul(job->n_slice, (size_t)extents[0], &n)) {
+        n = SIZE_MAX;
+    }
+    VXD_TRY(vxd_scene_check_reply(n, sizeof(float), err));
+    query->n = (size_t)extents[0];
+    query->part_rows = job->n_slice < part ? part / job->n_slice : 1;
+    VXD_TRY(vxd_columns_reserve_shown(request, &query->columns, queue, VXD_FLOAT32, n, 0,
+                                      &reply->distances, &job->distances, err));
+    status = vxd_column_set_box(request, reply->distances, extents, err);
+out:
+    return status;
+}
+
 static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queue,
                              struct vxd_err *err)
 {
@@ -72,111 +101,43 @@ static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queu
         (const Voxeld__V1__SceneFieldRequest *)request->input;
     struct field_job *job = request->state;
     struct vxd_field_box box = vxd_field_box_empty();
-    size_t n;
     enum vxd_status status;
 
     VXD_TRY(vxd_scene_open(request, input->name, input->at, err));
     VXD_TRY(vxd_field_set_terms(&job->field, input->unknown, input->max_distance_m, 0, 0,
                                 "max_distance_m", err));
     VXD_TRY(read_box(input, job, err));
-    job->next_x = job->low[0];
-    /* Each side is below 2^22, so the product of two fits. */
-    job->n_slice =
-        (size_t)(job->high[1] - job->low[1]) * (size_t)(job->high[2] - job->low[2]);
-    if (!vxd_size_mul(job->n_slice, (size_t)(job->high[0] - job->low[0]), &n)) {
-        n = SIZE_MAX;
-    }
-    VXD_TRY(vxd_scene_check_reply(n, sizeof(float), err));
     for (int axis = 0; axis < 3; axis++) {
         box.low[axis] = job->low[axis];
         box.high[axis] = job->high[axis] - 1;
     }
     vxd_field_set_box(&job->field, &box);
-    VXD_TRY(
-        vxd_scene_reserve_output(request, queue, n, sizeof(float), &job->distances, err));
+    status = reserve(request, queue, err);
 out:
     return status;
 }
 
-/* The slices of one stage. */
-static enum vxd_status read_slices(struct vxd_request *request, struct vxd_queue *queue,
-                                   struct vxd_err *err)
+static enum vxd_status run(struct vxd_request *request, struct vxd_queue *queue,
+                           size_t first, size_t n, struct vxd_err *err)
 {
-    struct field_job *job = request->state;
-    size_t part = vxd_field_on_gpu(request) ? GPU_PART_VOXELS : PART_VOXELS;
-    int32_t n = job->n_slice < part ? (int32_t)(part / job->n_slice) : 1;
-    int32_t low[3] = {job->next_x, job->low[1], job->low[2]};
-    int32_t high[3] = {job->high[0], job->high[1], job->high[2]};
-    struct vxd_field_arrays out = {.distances = (float *)job->distances.device +
-                                                (size_t)(job->next_x - job->low[0]) *
-                                                    job->n_slice};
+    const struct field_job *job = request->state;
+    const int32_t low[3] = {job->low[0] + (int32_t)first, job->low[1], job->low[2]};
+    const int32_t high[3] = {low[0] + (int32_t)n, job->high[1], job->high[2]};
+    const struct vxd_field_arrays out = {
+        .distances = vxd_scene_row(job->distances, first, job->n_slice * sizeof(float))};
 
-    high[0] = high[0] - low[0] > n ? low[0] + n : high[0];
-    job->next_x = high[0];
-    request->more = high[0] < job->high[0];
     return vxd_field_read(queue, vxd_field_of(&job->field), low, high, &out, err);
 }
 
-enum vxd_status vxd_scene_field_submit(struct vxd_request *request,
-                                       struct vxd_queue *queue, struct vxd_err *err)
-{
-    struct field_job *job = request->state;
-    enum vxd_status status = VXD_OK;
-
-    if (job->field.base.scene == NULL) {
-        VXD_TRY(begin(request, queue, err));
-    }
-    if (!job->field.is_ready) {
-        VXD_TRY(vxd_field_prepare(request, queue, "box", err));
-    }
-    if (!job->field.is_ready) {
-        return VXD_OK;
-    }
-    VXD_TRY(read_slices(request, queue, err));
-    if (!request->more) {
-        VXD_TRY(vxd_scene_fetch_output(request, queue, &job->distances, err));
-    }
-out:
-    return status;
-}
-
-/* n_x x n_y x n_z. */
-static enum vxd_status show_distances(struct vxd_request *request,
-                                      Voxeld__V1__Tensor **out, struct vxd_err *err)
-{
-    const struct field_job *job = request->state;
-    enum vxd_status status =
-        vxd_scene_show(request, VXD_FLOAT32, job->distances.n_bytes / sizeof(float), 0,
-                       job->distances.bytes, out, err);
-
-    if (status != VXD_OK) {
-        return status;
-    }
-    (*out)->shape = vxd_message_array(request->decoder, 3, sizeof *(*out)->shape, err);
-    if ((*out)->shape == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    for (int axis = 0; axis < 3; axis++) {
-        (*out)->shape[axis] = job->high[axis] - job->low[axis];
-    }
-    (*out)->n_shape = 3;
-    return VXD_OK;
-}
-
-enum vxd_status vxd_scene_field_finish(struct vxd_request *request,
-                                       struct vxd_queue *queue, struct vxd_err *err)
+static enum vxd_status end(struct vxd_request *request, struct vxd_queue *queue,
+                           struct vxd_err *err)
 {
     const struct field_job *job = request->state;
     const struct vxd_scene_spec *spec = &job->field.base.scene->spec;
-    Voxeld__V1__SceneFieldResponse *reply = vxd_message_new(
-        request->decoder, &voxeld__v1__scene_field_response__descriptor, err);
-    enum vxd_status status;
+    Voxeld__V1__SceneFieldResponse *reply =
+        (Voxeld__V1__SceneFieldResponse *)job->field.base.query.reply;
 
-    if (reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    VXD_TRY(vxd_scene_new_seen(request, &reply->seen, err));
-    VXD_TRY(show_distances(request, &reply->distances, err));
+    (void)queue;
     reply->origin = vxd_message_new(request->decoder, &voxeld__v1__vec3__descriptor, err);
     if (reply->origin == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
@@ -189,8 +150,11 @@ enum vxd_status vxd_scene_field_finish(struct vxd_request *request,
     reply->n_x = (uint32_t)(job->high[0] - job->low[0]);
     reply->n_y = (uint32_t)(job->high[1] - job->low[1]);
     reply->n_z = (uint32_t)(job->high[2] - job->low[2]);
-    request->output = &reply->base;
-    vxd_field_close(request, queue);
-out:
-    return status;
+    return vxd_scene_new_seen(request, &reply->seen, err);
 }
+
+const struct vxd_query_calls vxd_scene_field_query = {.begin = begin,
+                                                      .prepare = vxd_field_prepare,
+                                                      .run = run,
+                                                      .end = end,
+                                                      .close = vxd_field_close};

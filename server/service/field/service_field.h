@@ -18,6 +18,8 @@ enum {
 struct vxd_field_job {
     struct vxd_scene_job base; /* first: request->state is both */
     struct vxd_field_want want;
+    const char
+        *asked_by; /* the request's field that errors name where the field is too large */
     struct vxd_kept_field *kept;
     bool is_ready; /* the field may be asked */
     size_t next_part;
@@ -52,11 +54,10 @@ void vxd_field_box_add(struct vxd_field_box *box, const double at[3], double aro
  * must lie within VXD_FIELD_OUTSIDE of the scene. */
 void vxd_field_set_box(struct vxd_field_job *job, const struct vxd_field_box *box);
 
-/* One stage on the way to the field: claims it, or does parts of its update. Sets request->more
- * until job->is_ready.
- * errors  RESOURCE_EXHAUSTED  err.field is `field`: the field would be too large */
+/* One stage on the way to the field: claims it, or does parts of its update. For vxd_query_calls.
+ * errors  RESOURCE_EXHAUSTED  the field would be too large */
 enum vxd_status vxd_field_prepare(struct vxd_request *request, struct vxd_queue *queue,
-                                  const char *field, struct vxd_err *err);
+                                  bool *is_ready, struct vxd_err *err);
 
 /* The field that is ready. */
 const struct vxd_field *vxd_field_of(const struct vxd_field_job *job);

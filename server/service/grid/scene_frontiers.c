@@ -77,7 +77,7 @@ enum vxd_status vxd_scene_frontiers_check(struct vxd_request *request,
     enum vxd_status status;
 
     VXD_TRY(
-        vxd_scene_begin_check(request, sizeof(struct frontiers_job), input->name, err));
+        vxd_noun_begin_check(request, sizeof(struct frontiers_job), input->name, err));
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     VXD_TRY(vxd_grid_check_place(&place, err));
     request->bulk = true;

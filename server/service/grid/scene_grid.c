@@ -144,7 +144,7 @@ enum vxd_status vxd_scene_grid_check(struct vxd_request *request, struct vxd_err
     const struct vxd_grid_place place = place_of(input);
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_begin_check(request, sizeof(struct grid_job), input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct grid_job), input->name, err));
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     if ((int)input->kind < 0 || (int)input->kind > VOXELD__V1__GRID_KIND__GRID_DISTANCE) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "kind",
@@ -264,6 +264,7 @@ static enum vxd_status begin_field(struct vxd_request *request, struct vxd_queue
             : VOXELD__V1__FIELD_UNKNOWN__FIELD_UNKNOWN_FREE;
     enum vxd_status status;
 
+    job->field.asked_by = "box";
     VXD_TRY(vxd_field_set_terms(&job->field, unknown, input->max_distance_m, 0, 0,
                                 "max_distance_m", err));
     for (int axis = 0; axis < 3; axis++) {
@@ -291,13 +292,12 @@ static enum vxd_status submit_field(struct vxd_request *request, struct vxd_queu
                              (int32_t)box->high[2]};
     const struct vxd_field_arrays out = {.distances = (float *)job->cells.device +
                                                       (size_t)job->next_row * job->n_y};
+    bool is_ready;
     enum vxd_status status;
 
-    if (!job->field.is_ready) {
-        VXD_TRY(vxd_field_prepare(request, queue, "box", err));
-        if (!job->field.is_ready) {
-            return VXD_OK;
-        }
+    VXD_TRY(vxd_field_prepare(request, queue, &is_ready, err));
+    if (!is_ready) {
+        return VXD_OK;
     }
     VXD_TRY(vxd_field_read(queue, vxd_field_of(&job->field), low, high, &out, err));
     job->next_row = end;

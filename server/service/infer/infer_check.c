@@ -6,6 +6,7 @@
 
 #include "server/instance/instance.h"
 #include "server/schedule/schedule.h"
+#include "server/service/noun/noun.h"
 #include "server/service/infer/infer.h"
 #include "server/service/existing/existing.h"
 #include "server/service/network/network.h"
@@ -22,7 +23,7 @@ static enum vxd_status find_network(struct vxd_request *request,
 {
     const char *expected = job->input->expect_digest;
     size_t n = strlen(expected);
-    enum vxd_status status = vxd_network_check_name(job->input->network, "network", err);
+    enum vxd_status status = vxd_noun_check_name(job->input->network, "network", err);
 
     if (status != VXD_OK) {
         return status;

@@ -214,15 +214,15 @@ static enum vxd_status set_lattice(struct vxd_request *request,
         return VXD_OK;
     }
     reply->size =
-        vxd_network_new_vector(request, (double)args->size_m[0], (double)args->size_m[1],
-                               (double)args->size_m[2], err);
+        vxd_network_new_vector(request->decoder, (double)args->size_m[0],
+                               (double)args->size_m[1], (double)args->size_m[2], err);
     reply->origin =
-        vxd_network_new_vector(request, job->clouds.origin[0], job->clouds.origin[1],
-                               job->clouds.origin[2], err);
-    reply->low =
-        vxd_network_new_vector(request, has_low ? (double)args->range_lo_m[0] : 0,
-                               has_low ? (double)args->range_lo_m[1] : 0,
-                               has_low ? (double)args->range_lo_m[2] : 0, err);
+        vxd_network_new_vector(request->decoder, job->clouds.origin[0],
+                               job->clouds.origin[1], job->clouds.origin[2], err);
+    reply->low = vxd_network_new_vector(request->decoder,
+                                        has_low ? (double)args->range_lo_m[0] : 0,
+                                        has_low ? (double)args->range_lo_m[1] : 0,
+                                        has_low ? (double)args->range_lo_m[2] : 0, err);
     return reply->size != NULL && reply->origin != NULL && reply->low != NULL
                ? VXD_OK
                : VXD_RESOURCE_EXHAUSTED;
@@ -248,7 +248,7 @@ enum vxd_status vxd_infer_reply(struct vxd_request *request,
     }
     reply->precision = vxd_network_wire_precision(job->network->precision);
     reply->n_run_items = (uint32_t)batch->n_items;
-    reply->timings = vxd_network_new_timings(request, &batch->timings, err);
+    reply->timings = vxd_network_new_timings(request->decoder, &batch->timings, err);
     if (reply->timings == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }

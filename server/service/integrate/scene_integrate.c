@@ -120,7 +120,7 @@ enum vxd_status vxd_scene_integrate_check(struct vxd_request *request,
     struct integrate_job *job;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_begin_check(request, sizeof *job, input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     VXD_TRY(check_cloud(request, err));
     VXD_TRY(vxd_scene_network_check(request, input, &job->network, err));

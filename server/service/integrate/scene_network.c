@@ -6,6 +6,7 @@
 #include "gpu/sparse/executor/executor.h"
 #include "server/request/request.h"
 #include "server/instance/instance.h"
+#include "server/service/noun/noun.h"
 #include "server/service/infer/infer.h"
 #include "server/service/network/network.h"
 #include "server/service/service.h"
@@ -36,7 +37,7 @@ enum vxd_status vxd_scene_network_check(struct vxd_request *request,
     if (message->network[0] == '\0') {
         return check_without(message, err);
     }
-    VXD_TRY(vxd_network_check_name(message->network, "network", err));
+    VXD_TRY(vxd_noun_check_name(message->network, "network", err));
     if (message->rule != NULL) {
         VXD_TRY(
             vxd_fail(err, VXD_INVALID_ARGUMENT, "rule",

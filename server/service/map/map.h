@@ -11,7 +11,7 @@
 
 #include "server/request/request.h"
 #include "server/registry/maps/maps.h"
-#include "server/service/columns/columns.h"
+#include "server/service/columns/query.h"
 #include "server/service/noun/noun.h"
 #include "voxeld/v1/hashmap.pb-c.h"
 
@@ -20,13 +20,13 @@ enum {
 };
 
 struct vxd_map_job {
-    struct vxd_map *map;  /* held */
-    struct vxd_map *made; /* a new one, not findable yet; held */
+    struct vxd_query query; /* first: request->state is both */
+    struct vxd_map *map;    /* held */
+    struct vxd_map *made;   /* a new one, not findable yet; held */
     struct vxd_buffer device[VXD_MAP_MAX_BUFFERS];
     struct vxd_buffer host[VXD_MAP_MAX_BUFFERS];
     size_t n_device;
     size_t n_host;
-    struct vxd_columns columns;
     struct vxd_hashmap_image image; /* save, load */
     struct vxd_decoder *arena;      /* of a list */
     struct vxd_named_commit commit;
@@ -35,8 +35,8 @@ struct vxd_map_job {
 /* Find and export. */
 struct vxd_map_read_job {
     struct vxd_map_job base; /* first: request->state is both */
-    size_t n;                /* rows */
     size_t first;            /* export: entries skipped */
+    const void *asked;       /* device: keys, or numbers of entries */
     bool selected[VXD_HASHMAP_MAX_VALUES];
     size_t n_selected;
     struct vxd_column *indices;

@@ -152,14 +152,16 @@ static enum vxd_status new_info(struct vxd_request *request, struct vxd_decoder 
     return status;
 }
 
-static enum vxd_status add_load(struct vxd_queue *queue, const struct vxd_named *named,
-                                ProtobufCMessage *message, struct vxd_err *err)
+static enum vxd_status add_load(struct vxd_request *request, struct vxd_queue *queue,
+                                const struct vxd_named *named, ProtobufCMessage *message,
+                                struct vxd_err *err)
 {
     const struct vxd_map *map = (const struct vxd_map *)named;
     Voxeld__V1__MapInfo *info = (Voxeld__V1__MapInfo *)message;
     struct vxd_hashmap_stats stats;
     enum vxd_status status = vxd_hashmap_get_stats(queue, map->hashmap, &stats, err);
 
+    (void)request;
     if (status == VXD_OK) {
         info->load = stats.load;
         info->mean_probes = stats.mean_probes;

@@ -84,7 +84,7 @@ void vxd_map_release(struct vxd_request *request, struct vxd_queue *queue)
     struct vxd_map_job *job = request->state;
     struct vxd_context *context = vxd_queue_context(queue);
 
-    vxd_columns_free(&job->columns, queue);
+    vxd_columns_free(&job->query.columns, queue);
     for (size_t i = 0; i < job->n_device; i++) {
         vxd_device_free(queue, &job->device[i]);
     }

@@ -130,10 +130,10 @@ static enum vxd_status add_positions(struct vxd_map_read_job *job,
         void *block;
         double *positions;
 
-        VXD_TRY(vxd_map_take_host(&job->base, queue, job->n * 3 * sizeof(double), &block,
-                                  err));
+        VXD_TRY(vxd_map_take_host(&job->base, queue,
+                                  job->base.query.n * 3 * sizeof(double), &block, err));
         positions = block;
-        for (size_t i = 0; i < 3 * job->n; i++) {
+        for (size_t i = 0; i < 3 * job->base.query.n; i++) {
             int axis = (int)(i % 3);
 
             positions[i] = spec->origin_m[axis] +
@@ -142,7 +142,7 @@ static enum vxd_status add_positions(struct vxd_map_read_job *job,
         data = positions;
         dtype = VXD_FLOAT64;
     } else {
-        VXD_TRY(widen(job, queue, data, dtype, 3 * job->n, &data, err));
+        VXD_TRY(widen(job, queue, data, dtype, 3 * job->base.query.n, &data, err));
         dtype = ply_dtype(dtype);
     }
     for (size_t axis = 0; axis < 3; axis++) {
@@ -172,8 +172,8 @@ static enum vxd_status add_arrays(struct vxd_map_read_job *job, struct vxd_queue
         if (!job->selected[i]) {
             continue;
         }
-        VXD_TRY(widen(job, queue, job->rows[i]->bytes, dtype, n_elements * job->n, &data,
-                      err));
+        VXD_TRY(widen(job, queue, job->rows[i]->bytes, dtype,
+                      n_elements * job->base.query.n, &data, err));
         for (size_t k = 0; k < n_elements; k++) {
             add_column(ply, spec->array_names[i], k, n_elements == 1, ply_dtype(dtype),
                        data != NULL ? (const uint8_t *)data + k * n_bytes : NULL,
@@ -225,7 +225,7 @@ static bool sums_are_positions(const struct vxd_map_read_job *job,
     const double *size_m = job->base.map->spec.size_m;
     bool has_points = false;
 
-    for (size_t i = 0; i < job->n; i++) {
+    for (size_t i = 0; i < job->base.query.n; i++) {
         for (int axis = 0; axis < 3 && merged->counts[i] > 0; axis++) {
             double low = key_component(job, i, axis) * size_m[axis];
             double mean = merged->sums[i * merged->n_channels + (size_t)axis] /
@@ -256,10 +256,10 @@ static enum vxd_status add_means(struct vxd_map_read_job *job, struct vxd_queue 
     if (!find_merged(job, &merged) || !sums_are_positions(job, &merged)) {
         return VXD_OK;
     }
-    VXD_TRY(
-        vxd_map_take_host(&job->base, queue, job->n * 3 * sizeof *means, &block, err));
+    VXD_TRY(vxd_map_take_host(&job->base, queue, job->base.query.n * 3 * sizeof *means,
+                              &block, err));
     means = block;
-    for (size_t i = 0; i < job->n; i++) {
+    for (size_t i = 0; i < job->base.query.n; i++) {
         for (size_t axis = 0; axis < 3; axis++) {
             double sum = merged.sums[i * merged.n_channels + axis];
 
@@ -371,13 +371,13 @@ enum vxd_status vxd_map_write_ply(struct vxd_request *request, struct vxd_queue 
 
     VXD_TRY(new_ply(request, queue, &ply, err));
     VXD_TRY(check_names(&ply, err));
-    VXD_TRY(bound_file(&ply, job->n, &n_most, err));
+    VXD_TRY(bound_file(&ply, job->base.query.n, &n_most, err));
     VXD_TRY(vxd_map_take_host(&job->base, queue, n_most, &block, err));
     stream = fmemopen(block, n_most, "wb");
     if (stream == NULL) {
         VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a PLY file"));
     }
-    status = vxd_ply_write(stream, ply.columns, ply.n_columns, job->n, err);
+    status = vxd_ply_write(stream, ply.columns, ply.n_columns, job->base.query.n, err);
     n_bytes = status == VXD_OK && fflush(stream) == 0 ? ftell(stream) : -1;
     (void)fclose(stream);
     if (status == VXD_OK && n_bytes < 0) {

@@ -27,11 +27,12 @@ static enum vxd_status check_reply(const struct vxd_map_read_job *job, size_t ro
         row_bytes +=
             job->selected[i] ? vxd_map_row_bytes(&job->base.map->spec.engine, i) : 0;
     }
-    if (!vxd_size_mul(row_bytes, job->n, &n_bytes) || n_bytes > VXD_MAP_REPLY_BYTES) {
+    if (!vxd_size_mul(row_bytes, job->base.query.n, &n_bytes) ||
+        n_bytes > VXD_MAP_REPLY_BYTES) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "%zu rows of %zu bytes are more than a reply holds (%zu bytes): "
                         "ask for fewer at once",
-                        job->n, row_bytes, VXD_MAP_REPLY_BYTES);
+                        job->base.query.n, row_bytes, VXD_MAP_REPLY_BYTES);
     }
     return VXD_OK;
 }
@@ -40,76 +41,56 @@ static enum vxd_status check_reply(const struct vxd_map_read_job *job, size_t ro
 static enum vxd_status gather(struct vxd_map_read_job *job, struct vxd_queue *queue,
                               const int32_t *numbers, uint8_t *valid, struct vxd_err *err)
 {
-    const struct vxd_hashmap_spec *spec = &job->base.map->spec.engine;
-    enum vxd_status status = VXD_OK;
-
-    for (int i = 0; i < spec->n_values; i++) {
-        if (job->selected[i]) {
-            VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n,
-                                        vxd_map_row_bytes(spec, i), &job->rows[i], err));
-            job->values[i] = job->rows[i]->device;
-            job->n_selected++;
-        }
+    if (job->n_selected == 0 && job->keys == NULL && valid == NULL) {
+        return VXD_OK;
     }
-    if (job->n > 0 && (job->n_selected > 0 || job->keys != NULL || valid != NULL)) {
-        VXD_TRY(vxd_hashmap_gather(queue, job->base.map->hashmap, numbers, job->n,
-                                   job->keys != NULL ? job->keys->device : NULL,
-                                   job->values, valid, err));
-    }
-out:
-    return status;
+    return vxd_hashmap_gather(queue, job->base.map->hashmap, numbers, job->base.query.n,
+                              job->keys != NULL ? job->keys->device : NULL, job->values,
+                              valid, err);
 }
 
-static enum vxd_status new_rows(struct vxd_request *request,
-                                Voxeld__V1__MapRows ***values, size_t *n_values,
-                                struct vxd_err *err)
+/* Reserves the selected arrays, and a message of each. A file is made of them instead of tensors. */
+static enum vxd_status reserve_rows(struct vxd_request *request, struct vxd_queue *queue,
+                                    bool is_shown, Voxeld__V1__MapRows ***values,
+                                    size_t *n_values, struct vxd_err *err)
 {
-    const struct vxd_map_read_job *job = request->state;
+    struct vxd_map_read_job *job = request->state;
     const struct vxd_map_spec *spec = &job->base.map->spec;
     enum vxd_status status = VXD_OK;
 
-    *values = vxd_message_pointers(request->decoder, job->n_selected, err);
-    if (*values == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
+    if (is_shown) {
+        *values = vxd_message_pointers(request->decoder, VXD_HASHMAP_MAX_VALUES, err);
+        if (*values == NULL) {
+            return VXD_RESOURCE_EXHAUSTED;
+        }
     }
     for (int i = 0; i < spec->engine.n_values; i++) {
         const struct vxd_hashmap_array *array = &spec->engine.values[i];
-        Voxeld__V1__MapRows *rows;
+        Voxeld__V1__MapRows *rows = NULL;
 
         if (!job->selected[i]) {
             continue;
         }
-        rows = vxd_message_new(request->decoder, &voxeld__v1__map_rows__descriptor, err);
-        if (rows == NULL) {
-            return VXD_RESOURCE_EXHAUSTED;
+        if (is_shown) {
+            rows =
+                vxd_message_new(request->decoder, &voxeld__v1__map_rows__descriptor, err);
+            if (rows == NULL) {
+                return VXD_RESOURCE_EXHAUSTED;
+            }
+            rows->name = vxd_message_text(request->decoder, spec->array_names[i],
+                                          strlen(spec->array_names[i]), err);
+            if (rows->name == NULL) {
+                return VXD_RESOURCE_EXHAUSTED;
+            }
+            (*values)[(*n_values)++] = rows;
         }
-        rows->name = vxd_message_text(request->decoder, spec->array_names[i],
-                                      strlen(spec->array_names[i]), err);
-        if (rows->name == NULL) {
-            return VXD_RESOURCE_EXHAUSTED;
-        }
-        VXD_TRY(vxd_column_new_tensor(request, array->dtype, job->n,
-                                      array->n_elements > 1 ? array->n_elements : 0,
-                                      &rows->rows, err));
-        vxd_column_show(rows->rows, job->rows[i]);
-        (*values)[(*n_values)++] = rows;
+        VXD_TRY(vxd_query_reserve(request, queue, array->dtype,
+                                  array->n_elements > 1 ? array->n_elements : 0,
+                                  rows != NULL ? &rows->rows : NULL, &job->rows[i], err));
+        job->values[i] = job->rows[i]->device;
+        job->n_selected++;
     }
 out:
-    return status;
-}
-
-static enum vxd_status show(struct vxd_request *request, const struct vxd_column *output,
-                            enum vxd_dtype dtype, size_t columns,
-                            Voxeld__V1__Tensor **out, struct vxd_err *err)
-{
-    const struct vxd_map_read_job *job = request->state;
-    enum vxd_status status =
-        output != NULL ? vxd_column_new_tensor(request, dtype, job->n, columns, out, err)
-                       : VXD_OK;
-
-    if (status == VXD_OK && output != NULL) {
-        vxd_column_show(*out, output);
-    }
     return status;
 }
 
@@ -118,6 +99,15 @@ static size_t key_columns(const struct vxd_map *map)
     int n = map->spec.engine.n_components;
 
     return n > 1 ? (size_t)n : 0;
+}
+
+static enum vxd_status reserve_keys(struct vxd_request *request, struct vxd_queue *queue,
+                                    Voxeld__V1__Tensor **tensor, struct vxd_err *err)
+{
+    struct vxd_map_read_job *job = request->state;
+
+    return vxd_query_reserve(request, queue, job->base.map->spec.engine.key_dtype,
+                             key_columns(job->base.map), tensor, &job->keys, err);
 }
 
 /* --- find ------------------------------------------------------------------------------ */
@@ -139,9 +129,10 @@ enum vxd_status vxd_map_find_check(struct vxd_request *request, struct vxd_err *
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "keys",
                          "either keys or indices are required, not both"));
     }
-    VXD_TRY(input->keys != NULL
-                ? vxd_map_check_tensor(input->keys, "keys", &job->n, err)
-                : vxd_map_check_tensor(input->indices, "indices", &job->n, err));
+    VXD_TRY(
+        input->keys != NULL
+            ? vxd_map_check_tensor(input->keys, "keys", &job->base.query.n, err)
+            : vxd_map_check_tensor(input->indices, "indices", &job->base.query.n, err));
     if (input->neighbours != 0 && input->neighbours != 6 && input->neighbours != 8 &&
         input->neighbours != 27) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "neighbours",
@@ -152,149 +143,133 @@ enum vxd_status vxd_map_find_check(struct vxd_request *request, struct vxd_err *
                          "go with keys, not with indices"));
     }
     vxd_maps_estimate(request->server->maps, input->name, &entry_bytes, &n_entries);
-    request->cost_bytes = 2 * request->body_bytes +
-                          (uint64_t)job->n * (SCRATCH_BYTES + 4 * input->neighbours +
-                                              (input->n_values > 0 ? entry_bytes : 0));
+    request->cost_bytes =
+        2 * request->body_bytes +
+        (uint64_t)job->base.query.n * (SCRATCH_BYTES + 4 * input->neighbours +
+                                       (input->n_values > 0 ? entry_bytes : 0));
 out:
     return status;
 }
 
-static enum vxd_status find_by_key(struct vxd_request *request, struct vxd_queue *queue,
+/* Uploads the keys or the numbers that are asked for. */
+static enum vxd_status upload_rows(struct vxd_request *request, struct vxd_queue *queue,
                                    struct vxd_err *err)
 {
     const Voxeld__V1__MapFindRequest *input =
         (const Voxeld__V1__MapFindRequest *)request->input;
     struct vxd_map_read_job *job = request->state;
-    const struct vxd_map *map = job->base.map;
+    const struct vxd_hashmap_spec *spec = &job->base.map->spec.engine;
+    bool has_keys = input->keys != NULL;
+    size_t row_bytes = has_keys ? vxd_map_key_bytes(spec) : sizeof(int32_t);
     const void *host;
-    const void *keys;
     enum vxd_status status;
 
-    VXD_TRY(vxd_map_read_integers(&job->base, queue, input->keys, "keys",
-                                  map->spec.engine.key_dtype,
-                                  (size_t)map->spec.engine.n_components, &host, err));
-    VXD_TRY(vxd_map_upload(&job->base, queue, host,
-                           job->n * vxd_map_key_bytes(&map->spec.engine), &keys, err));
-    if (job->n > 0) {
-        VXD_TRY(vxd_hashmap_find(queue, map->hashmap, keys, job->n, job->indices->device,
-                                 job->found->device, err));
+    if (!has_keys) {
+        VXD_TRY(vxd_map_check_epoch(job->base.map, input->erase_epoch, err));
     }
+    VXD_TRY(has_keys ? vxd_map_read_integers(&job->base, queue, input->keys, "keys",
+                                             spec->key_dtype, (size_t)spec->n_components,
+                                             &host, err)
+                     : vxd_map_read_integers(&job->base, queue, input->indices, "indices",
+                                             VXD_INT32, 1, &host, err));
+    VXD_TRY(vxd_map_upload(&job->base, queue, host, job->base.query.n * row_bytes,
+                           &job->asked, err));
+    if (input->neighbours != 0 && spec->n_components != 3 && spec->n_components != 4) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "neighbours",
+                         "need keys of 3 or 4 components, the map's have %d",
+                         spec->n_components));
+    }
+out:
+    return status;
+}
+
+static enum vxd_status begin_find(struct vxd_request *request, struct vxd_queue *queue,
+                                  struct vxd_err *err)
+{
+    const Voxeld__V1__MapFindRequest *input =
+        (const Voxeld__V1__MapFindRequest *)request->input;
+    struct vxd_map_read_job *job = request->state;
+    Voxeld__V1__MapFindResponse *reply =
+        (Voxeld__V1__MapFindResponse *)job->base.query.reply;
+    size_t row_bytes = sizeof(int32_t) * (1 + input->neighbours) + 1;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_map_open(request, input->name, err));
+    VXD_TRY(vxd_map_choose_arrays(&job->base.map->spec, input->values, input->n_values,
+                                  job->selected, err));
+    row_bytes += input->return_keys ? vxd_map_key_bytes(&job->base.map->spec.engine) : 0;
+    VXD_TRY(check_reply(job, row_bytes, err));
+    VXD_TRY(vxd_query_reserve(request, queue, VXD_INT32, 0, &reply->indices,
+                              &job->indices, err));
+    VXD_TRY(
+        vxd_query_reserve(request, queue, VXD_UINT8, 0, &reply->found, &job->found, err));
+    if (input->return_keys) {
+        VXD_TRY(reserve_keys(request, queue, &reply->keys, err));
+    }
+    VXD_TRY(upload_rows(request, queue, err));
     if (input->neighbours != 0) {
-        if (map->spec.engine.n_components != 3 && map->spec.engine.n_components != 4) {
-            VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "neighbours",
-                             "need keys of 3 or 4 components, the map's have %d",
-                             map->spec.engine.n_components));
-        }
-        VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n,
-                                    input->neighbours * sizeof(int32_t), &job->neighbours,
-                                    err));
-        if (job->n > 0) {
-            VXD_TRY(vxd_hashmap_neighbours(queue, map->hashmap, keys, job->n,
-                                           (enum vxd_hash_neighbours)input->neighbours,
-                                           job->neighbours->device, err));
-        }
+        VXD_TRY(vxd_query_reserve(request, queue, VXD_INT32, input->neighbours,
+                                  &reply->neighbours, &job->neighbours, err));
+    }
+    status = reserve_rows(request, queue, true, &reply->values, &reply->n_values, err);
+out:
+    return status;
+}
+
+/* Entries by their keys, or by their numbers. */
+static enum vxd_status run_find(struct vxd_request *request, struct vxd_queue *queue,
+                                size_t first, size_t n, struct vxd_err *err)
+{
+    const Voxeld__V1__MapFindRequest *input =
+        (const Voxeld__V1__MapFindRequest *)request->input;
+    struct vxd_map_read_job *job = request->state;
+    struct vxd_hashmap *hashmap = job->base.map->hashmap;
+    enum vxd_status status;
+
+    (void)first; /* all rows are of one stage */
+    if (input->keys == NULL) {
+        VXD_TRY(vxd_queue_copy(queue, job->indices->device, job->asked,
+                               n * sizeof(int32_t), err));
+        return gather(job, queue, job->asked, job->found->device, err);
+    }
+    VXD_TRY(vxd_hashmap_find(queue, hashmap, job->asked, n, job->indices->device,
+                             job->found->device, err));
+    if (job->neighbours != NULL) {
+        VXD_TRY(vxd_hashmap_neighbours(queue, hashmap, job->asked, n,
+                                       (enum vxd_hash_neighbours)input->neighbours,
+                                       job->neighbours->device, err));
     }
     status = gather(job, queue, job->indices->device, NULL, err);
 out:
     return status;
 }
 
-static enum vxd_status find_by_number(struct vxd_request *request,
-                                      struct vxd_queue *queue, struct vxd_err *err)
+static enum vxd_status end_find(struct vxd_request *request, struct vxd_queue *queue,
+                                struct vxd_err *err)
 {
     const Voxeld__V1__MapFindRequest *input =
         (const Voxeld__V1__MapFindRequest *)request->input;
     struct vxd_map_read_job *job = request->state;
-    const void *host;
-    const void *numbers;
-    enum vxd_status status;
-
-    VXD_TRY(vxd_map_check_epoch(job->base.map, input->erase_epoch, err));
-    VXD_TRY(vxd_map_read_integers(&job->base, queue, input->indices, "indices", VXD_INT32,
-                                  1, &host, err));
-    VXD_TRY(
-        vxd_map_upload(&job->base, queue, host, job->n * sizeof(int32_t), &numbers, err));
-    VXD_TRY(vxd_queue_copy(queue, job->indices->device, numbers, job->n * sizeof(int32_t),
-                           err));
-    status = gather(job, queue, numbers, job->found->device, err);
-out:
-    return status;
-}
-
-enum vxd_status vxd_map_find_submit(struct vxd_request *request, struct vxd_queue *queue,
-                                    struct vxd_err *err)
-{
-    const Voxeld__V1__MapFindRequest *input =
-        (const Voxeld__V1__MapFindRequest *)request->input;
-    struct vxd_map_read_job *job = request->state;
-    const struct vxd_hashmap_spec *spec;
-    size_t row_bytes = sizeof(int32_t) * (1 + input->neighbours) + 1;
-    enum vxd_status status;
-
-    VXD_TRY(vxd_map_open(request, input->name, err));
-    spec = &job->base.map->spec.engine;
-    VXD_TRY(vxd_map_choose_arrays(&job->base.map->spec, input->values, input->n_values,
-                                  job->selected, err));
-    row_bytes += input->return_keys ? vxd_map_key_bytes(spec) : 0;
-    VXD_TRY(check_reply(job, row_bytes, err));
-    VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n, sizeof(int32_t),
-                                &job->indices, err));
-    VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n, 1, &job->found, err));
-    if (input->return_keys) {
-        VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n,
-                                    vxd_map_key_bytes(spec), &job->keys, err));
-    }
-    VXD_TRY(input->keys != NULL ? find_by_key(request, queue, err)
-                                : find_by_number(request, queue, err));
-    status = vxd_columns_fetch(&job->base.columns, queue, err);
-out:
-    return status;
-}
-
-/* Numbers without an entry are marked as such in the reply. */
-static void hide_missing(struct vxd_map_read_job *job)
-{
-    /* This memory is ours: the device's own on the CPU, or the host's copy. */
-    int32_t *indices = (int32_t *)(uintptr_t)job->indices->bytes;
+    Voxeld__V1__MapFindResponse *reply =
+        (Voxeld__V1__MapFindResponse *)job->base.query.reply;
+    int32_t *indices = job->indices->bytes;
     const uint8_t *found = job->found->bytes;
 
-    for (size_t i = 0; i < job->n; i++) {
+    (void)queue;
+    (void)err;
+    /* Numbers without an entry are marked as such. */
+    for (size_t i = 0; input->indices != NULL && i < job->base.query.n; i++) {
         indices[i] = found[i] != 0 ? indices[i] : VXD_NO_ENTRY;
     }
-}
-
-enum vxd_status vxd_map_find_finish(struct vxd_request *request, struct vxd_queue *queue,
-                                    struct vxd_err *err)
-{
-    const Voxeld__V1__MapFindRequest *input =
-        (const Voxeld__V1__MapFindRequest *)request->input;
-    struct vxd_map_read_job *job = request->state;
-    Voxeld__V1__MapFindResponse *reply = vxd_message_new(
-        request->decoder, &voxeld__v1__map_find_response__descriptor, err);
-    enum vxd_status status;
-
-    (void)queue;
-    if (reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    if (input->indices != NULL) {
-        hide_missing(job);
-    }
-    VXD_TRY(show(request, job->indices, VXD_INT32, 0, &reply->indices, err));
-    VXD_TRY(show(request, job->found, VXD_UINT8, 0, &reply->found, err));
-    VXD_TRY(show(request, job->neighbours, VXD_INT32, input->neighbours,
-                 &reply->neighbours, err));
-    VXD_TRY(show(request, job->keys, job->base.map->spec.engine.key_dtype,
-                 key_columns(job->base.map), &reply->keys, err));
-    VXD_TRY(new_rows(request, &reply->values, &reply->n_values, err));
-    reply->n_found = vxd_column_count(job->found, job->n);
+    reply->n_found = vxd_column_count(job->found, job->base.query.n);
     reply->erase_epoch = vxd_map_epoch(job->base.map);
     reply->engine_ms = (double)request->engine_ns / 1e6;
-    request->output = &reply->base;
     vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_NAMED_READ);
-out:
-    return status;
+    return VXD_OK;
 }
+
+const struct vxd_query_calls vxd_map_find_query = {
+    .begin = begin_find, .run = run_find, .end = end_find};
 
 /* --- export ---------------------------------------------------------------------------- */
 
@@ -354,7 +329,8 @@ static enum vxd_status choose(struct vxd_request *request, struct vxd_err *err)
     }
     job->first = (size_t)(input->first < map->n_entries ? input->first : map->n_entries);
     left = map->n_entries - job->first;
-    job->n = (size_t)(input->limit > 0 && input->limit < left ? input->limit : left);
+    job->base.query.n =
+        (size_t)(input->limit > 0 && input->limit < left ? input->limit : left);
     if (status == VXD_OK) {
         status =
             check_reply(job, sizeof(int32_t) + vxd_map_key_bytes(&map->spec.engine), err);
@@ -362,66 +338,76 @@ static enum vxd_status choose(struct vxd_request *request, struct vxd_err *err)
     return status;
 }
 
-enum vxd_status vxd_map_export_submit(struct vxd_request *request,
-                                      struct vxd_queue *queue, struct vxd_err *err)
+static bool is_ply(const struct vxd_request *request)
+{
+    return ((const Voxeld__V1__MapExportRequest *)request->input)->format ==
+           VOXELD__V1__MAP_FORMAT__MAP_PLY;
+}
+
+static enum vxd_status begin_export(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err)
 {
     const Voxeld__V1__MapExportRequest *input =
         (const Voxeld__V1__MapExportRequest *)request->input;
     struct vxd_map_read_job *job = request->state;
-    struct vxd_map *map;
+    Voxeld__V1__MapExportResponse *reply =
+        (Voxeld__V1__MapExportResponse *)job->base.query.reply;
+    bool is_shown = !is_ply(request);
     size_t n_room;
     void *all;
     void *count;
-    int32_t *numbers;
     enum vxd_status status;
 
     VXD_TRY(vxd_map_open(request, input->name, err));
     VXD_TRY(choose(request, err));
-    map = job->base.map;
-    n_room = vxd_hashmap_size_bound(map->hashmap);
+    n_room = vxd_hashmap_size_bound(job->base.map->hashmap);
     VXD_TRY(vxd_map_take_device(&job->base, queue, n_room * sizeof(int32_t), &all, err));
     VXD_TRY(vxd_map_take_device(&job->base, queue, sizeof(uint32_t), &count, err));
-    VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n, sizeof(int32_t),
-                                &job->indices, err));
-    VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n,
-                                vxd_map_key_bytes(&map->spec.engine), &job->keys, err));
-    VXD_TRY(vxd_hashmap_active(queue, map->hashmap, all, n_room, count, err));
-    numbers = job->n > 0 ? (int32_t *)all + job->first : NULL;
-    VXD_TRY(vxd_queue_copy(queue, job->indices->device, numbers, job->n * sizeof(int32_t),
-                           err));
-    VXD_TRY(gather(job, queue, numbers, NULL, err));
-    status = vxd_columns_fetch(&job->base.columns, queue, err);
+    VXD_TRY(vxd_query_reserve(request, queue, VXD_INT32, 0,
+                              is_shown ? &reply->indices : NULL, &job->indices, err));
+    VXD_TRY(reserve_keys(request, queue, is_shown ? &reply->keys : NULL, err));
+    VXD_TRY(
+        reserve_rows(request, queue, is_shown, &reply->values, &reply->n_values, err));
+    VXD_TRY(vxd_hashmap_active(queue, job->base.map->hashmap, all, n_room, count, err));
+    job->asked = all;
 out:
     return status;
 }
 
-enum vxd_status vxd_map_export_finish(struct vxd_request *request,
-                                      struct vxd_queue *queue, struct vxd_err *err)
+static enum vxd_status run_export(struct vxd_request *request, struct vxd_queue *queue,
+                                  size_t first, size_t n, struct vxd_err *err)
 {
-    const Voxeld__V1__MapExportRequest *input =
-        (const Voxeld__V1__MapExportRequest *)request->input;
     struct vxd_map_read_job *job = request->state;
-    const struct vxd_map *map = job->base.map;
-    Voxeld__V1__MapExportResponse *reply = vxd_message_new(
-        request->decoder, &voxeld__v1__map_export_response__descriptor, err);
+    const int32_t *numbers = (const int32_t *)job->asked + job->first;
     enum vxd_status status;
 
-    if (reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    if (input->format == VOXELD__V1__MAP_FORMAT__MAP_PLY) {
+    (void)first; /* all rows are of one stage */
+    VXD_TRY(
+        vxd_queue_copy(queue, job->indices->device, numbers, n * sizeof(int32_t), err));
+    status = gather(job, queue, numbers, NULL, err);
+out:
+    return status;
+}
+
+static enum vxd_status end_export(struct vxd_request *request, struct vxd_queue *queue,
+                                  struct vxd_err *err)
+{
+    struct vxd_map_read_job *job = request->state;
+    const struct vxd_map *map = job->base.map;
+    Voxeld__V1__MapExportResponse *reply =
+        (Voxeld__V1__MapExportResponse *)job->base.query.reply;
+    enum vxd_status status = VXD_OK;
+
+    if (is_ply(request)) {
         VXD_TRY(vxd_map_write_ply(request, queue, reply, err));
-    } else {
-        VXD_TRY(show(request, job->indices, VXD_INT32, 0, &reply->indices, err));
-        VXD_TRY(show(request, job->keys, map->spec.engine.key_dtype, key_columns(map),
-                     &reply->keys, err));
-        VXD_TRY(new_rows(request, &reply->values, &reply->n_values, err));
     }
     VXD_TRY(vxd_map_new_lattice(request->decoder, &map->spec, &reply->lattice, err));
     reply->n_entries = map->n_entries;
     reply->erase_epoch = vxd_map_epoch(map);
-    request->output = &reply->base;
     vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_NAMED_READ);
 out:
     return status;
 }
+
+const struct vxd_query_calls vxd_map_export_query = {
+    .begin = begin_export, .run = run_export, .end = end_export};

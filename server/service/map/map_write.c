@@ -207,11 +207,12 @@ enum vxd_status vxd_map_insert_submit(struct vxd_request *request,
     VXD_TRY(upload_keys(request, queue, input->keys, &args.keys, err));
     VXD_TRY(upload_rows(request, queue, input->values, input->n_values, false, err));
     VXD_TRY(fill_rows(job, queue, &any, err));
-    VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n, 1, &job->mask, err));
+    VXD_TRY(
+        vxd_columns_reserve(&job->base.query.columns, queue, job->n, 1, &job->mask, err));
     args.is_new = job->mask->device;
     if (!input->counts_only) {
-        VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n, sizeof(int32_t),
-                                    &job->indices, err));
+        VXD_TRY(vxd_columns_reserve(&job->base.query.columns, queue, job->n,
+                                    sizeof(int32_t), &job->indices, err));
         args.indices = job->indices->device;
         VXD_TRY(
             vxd_column_new_tensor(request, VXD_INT32, job->n, 0, &reply->indices, err));
@@ -226,7 +227,7 @@ enum vxd_status vxd_map_insert_submit(struct vxd_request *request,
         VXD_TRY(vxd_hashmap_insert(queue, job->base.map->hashmap, &args, err));
         job->base.commit.has_changed = true;
     }
-    VXD_TRY(vxd_columns_fetch(&job->base.columns, queue, err));
+    VXD_TRY(vxd_columns_fetch(&job->base.query.columns, queue, err));
     request->output = &reply->base;
 out:
     return status;
@@ -324,8 +325,8 @@ enum vxd_status vxd_map_erase_submit(struct vxd_request *request, struct vxd_que
         VXD_TRY(clear_surely(queue, job->base.map->hashmap, err));
     } else {
         VXD_TRY(upload_keys(request, queue, input->keys, &keys, err));
-        VXD_TRY(
-            vxd_columns_reserve(&job->base.columns, queue, job->n, 1, &job->mask, err));
+        VXD_TRY(vxd_columns_reserve(&job->base.query.columns, queue, job->n, 1,
+                                    &job->mask, err));
         if (!input->counts_only) {
             VXD_TRY(vxd_column_new_tensor(request, VXD_UINT8, job->n, 0, &reply->erased,
                                           err));
@@ -336,7 +337,7 @@ enum vxd_status vxd_map_erase_submit(struct vxd_request *request, struct vxd_que
                                       VXD_HASH_FIRST, job->mask->device, err));
             job->base.commit.has_changed = true;
         }
-        VXD_TRY(vxd_columns_fetch(&job->base.columns, queue, err));
+        VXD_TRY(vxd_columns_fetch(&job->base.query.columns, queue, err));
     }
     request->output = &reply->base;
 out:
@@ -477,10 +478,10 @@ static enum vxd_status take_numbers(struct vxd_request *request, struct vxd_queu
 
     if (input->keys != NULL) {
         VXD_TRY(upload_keys(request, queue, input->keys, keys, err));
-        VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n, sizeof(int32_t),
-                                    &job->indices, err));
+        VXD_TRY(vxd_columns_reserve(&job->base.query.columns, queue, job->n,
+                                    sizeof(int32_t), &job->indices, err));
         if (input->insert_missing) {
-            VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n, 1,
+            VXD_TRY(vxd_columns_reserve(&job->base.query.columns, queue, job->n, 1,
                                         &job->is_new, err));
         }
         *numbers = job->indices->device;
@@ -518,7 +519,8 @@ enum vxd_status vxd_map_update_submit(struct vxd_request *request,
     VXD_TRY(vxd_map_open(request, input->name, err));
     VXD_TRY(take_numbers(request, queue, &keys, &numbers, err));
     VXD_TRY(upload_rows(request, queue, input->values, input->n_values, true, err));
-    VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n, 1, &job->mask, err));
+    VXD_TRY(
+        vxd_columns_reserve(&job->base.query.columns, queue, job->n, 1, &job->mask, err));
     if (!input->counts_only) {
         VXD_TRY(
             vxd_column_new_tensor(request, VXD_UINT8, job->n, 0, &reply->updated, err));
@@ -546,7 +548,7 @@ enum vxd_status vxd_map_update_submit(struct vxd_request *request,
     VXD_TRY(vxd_map_update_arrays(queue, job->base.map, args, n_args,
                                   input->insert_missing, err));
     job->base.commit.has_changed = true;
-    VXD_TRY(vxd_columns_fetch(&job->base.columns, queue, err));
+    VXD_TRY(vxd_columns_fetch(&job->base.query.columns, queue, err));
     request->output = &reply->base;
 out:
     return status;

@@ -88,7 +88,7 @@ enum vxd_status vxd_scene_import_mesh_check(struct vxd_request *request,
     const Voxeld__V1__SceneImportMeshRequest *input = input_of(request);
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_begin_check(request, sizeof(struct mesh_job), input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct mesh_job), input->name, err));
     VXD_TRY(check_arrays(input, err));
     request->bulk = true;
     request->n_points = (uint64_t)input->triangles->shape[0];

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Networks as wholes: load, unload, list, get. Loading runs on a read lane that takes
- * long requests, so that writes to maps need not wait for files and weights. The other
- * three need no lane. */
+ * long requests, so that writes to maps need not wait for files and weights. List
+ * and get need no lane. */
 #include "server/observe/log/log.h"
 #include "server/instance/instance.h"
 #include "server/service/existing/existing.h"
 #include "server/service/network/network.h"
+#include "server/service/noun/noun.h"
 #include "server/service/service.h"
-
-bool vxd_network_changes(const struct vxd_request *request)
-{
-    (void)request;
-    return true;
-}
 
 /* --- load ------------------------------------------------------------------------------ */
 
@@ -62,7 +57,7 @@ enum vxd_status vxd_network_load_check(struct vxd_request *request, struct vxd_e
     if (job == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(vxd_network_check_name(input->name, "name", err));
+    VXD_TRY(vxd_noun_check_name(input->name, "name", err));
     VXD_TRY(read_precision(input->precision, &job->precision, err));
     request->bulk = true;
     request->state = job;
@@ -91,7 +86,7 @@ enum vxd_status vxd_network_load_submit(struct vxd_request *request,
                               &job->network, err));
     job->reply->existed = existed;
     VXD_TRY(
-        vxd_network_new_info(request, job->network, false, &job->reply->network, err));
+        vxd_network_new_info(request->decoder, job->network, &job->reply->network, err));
     request->output = &job->reply->base;
 out:
     return status;
@@ -102,9 +97,8 @@ enum vxd_status vxd_network_load_finish(struct vxd_request *request,
 {
     struct load_job *job = request->state;
 
-    (void)queue;
     (void)err;
-    job->reply->replaced = vxd_networks_publish(request->server->networks, job->network);
+    job->reply->replaced = vxd_named_replace(&job->network->named, queue);
     vxd_networks_keep(request->server->networks);
     vxd_log(VXD_LOG_INFO, "network loaded", "network",
             vxd_model_name(job->network->model), "digest",
@@ -121,57 +115,13 @@ void vxd_network_load_release(struct vxd_request *request, struct vxd_queue *que
     job->network = NULL;
 }
 
-/* --- unload ---------------------------------------------------------------------------- */
+/* --- list, get, unload ------------------------------------------------------------------ */
 
-enum vxd_status vxd_network_unload_check(struct vxd_request *request, struct vxd_err *err)
+/* The names that networks_dir has. */
+static enum vxd_status add_available(struct vxd_request *request,
+                                     ProtobufCMessage *message, struct vxd_err *err)
 {
-    const Voxeld__V1__NetworkUnloadRequest *input =
-        (const Voxeld__V1__NetworkUnloadRequest *)request->input;
-    Voxeld__V1__NetworkUnloadResponse *reply = vxd_message_new(
-        request->decoder, &voxeld__v1__network_unload_response__descriptor, err);
-
-    request->state = reply;
-    return reply != NULL ? vxd_network_check_name(input->name, "name", err)
-                         : VXD_RESOURCE_EXHAUSTED;
-}
-
-enum vxd_status vxd_network_unload_submit(struct vxd_request *request,
-                                          struct vxd_queue *queue, struct vxd_err *err)
-{
-    const Voxeld__V1__NetworkUnloadRequest *input =
-        (const Voxeld__V1__NetworkUnloadRequest *)request->input;
-    Voxeld__V1__NetworkUnloadResponse *reply = request->state;
-
-    (void)queue;
-    reply->existed = vxd_networks_remove(request->server->networks, input->name);
-    if (!reply->existed && !input->missing_ok) {
-        return vxd_missing_network(request, "name", input->name, err);
-    }
-    if (reply->existed) {
-        vxd_networks_keep(request->server->networks);
-        vxd_log(VXD_LOG_INFO, "network unloaded", "network", input->name, "by",
-                request->principal.name);
-    }
-    request->output = &reply->base;
-    return VXD_OK;
-}
-
-/* The reply was complete before the queue ran. */
-enum vxd_status vxd_network_unload_finish(struct vxd_request *request,
-                                          struct vxd_queue *queue, struct vxd_err *err)
-{
-    (void)request;
-    (void)queue;
-    (void)err;
-    return VXD_OK;
-}
-
-/* --- list ------------------------------------------------------------------------------ */
-
-static enum vxd_status set_available(struct vxd_request *request,
-                                     Voxeld__V1__NetworkListResponse *reply,
-                                     struct vxd_err *err)
-{
+    Voxeld__V1__NetworkListResponse *reply = (Voxeld__V1__NetworkListResponse *)message;
     const char *directory = request->server->config.networks_dir;
     char **names = NULL;
     size_t n = 0;
@@ -200,65 +150,47 @@ out:
     return status;
 }
 
-enum vxd_status vxd_network_list_check(struct vxd_request *request, struct vxd_err *err)
+static struct vxd_names *get_names(const struct vxd_server *server)
 {
-    struct vxd_networks *networks = request->server->networks;
-    Voxeld__V1__NetworkListResponse *reply = vxd_message_new(
-        request->decoder, &voxeld__v1__network_list_response__descriptor, err);
-    struct vxd_network **held =
-        vxd_message_pointers(request->decoder, VXD_NETWORKS_MAX, err);
-    struct vxd_networks_usage usage;
-    size_t n;
-    enum vxd_status status = VXD_OK;
+    return server->networks;
+}
 
-    if (reply == NULL || held == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    reply->networks = vxd_message_pointers(request->decoder, VXD_NETWORKS_MAX, err);
-    if (reply->networks == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    n = vxd_networks_list(networks, held);
-    for (size_t i = 0; i < n; i++) {
-        if (status == VXD_OK) {
-            status =
-                vxd_network_new_info(request, held[i], false, &reply->networks[i], err);
-        }
-        vxd_network_drop(held[i]);
-    }
-    VXD_TRY(status);
-    reply->n_networks = n;
-    vxd_networks_get_usage(networks, &usage);
-    reply->n_bytes = usage.n_bytes;
-    reply->limit_bytes = usage.limit_bytes;
-    VXD_TRY(set_available(request, reply, err));
-    request->output = &reply->base;
-out:
+static enum vxd_status new_info(struct vxd_request *request, struct vxd_decoder *arena,
+                                const struct vxd_named *named, ProtobufCMessage **out,
+                                struct vxd_err *err)
+{
+    Voxeld__V1__NetworkInfo *info = NULL;
+    enum vxd_status status =
+        vxd_network_new_info(arena, (const struct vxd_network *)named, &info, err);
+
+    (void)request;
+    *out = (ProtobufCMessage *)info;
     return status;
 }
 
-/* --- get ------------------------------------------------------------------------------- */
-
-enum vxd_status vxd_network_get_check(struct vxd_request *request, struct vxd_err *err)
+static enum vxd_status add_layers(struct vxd_request *request, struct vxd_queue *queue,
+                                  const struct vxd_named *named, ProtobufCMessage *info,
+                                  struct vxd_err *err)
 {
-    const Voxeld__V1__NetworkGetRequest *input =
-        (const Voxeld__V1__NetworkGetRequest *)request->input;
-    Voxeld__V1__NetworkGetResponse *reply = vxd_message_new(
-        request->decoder, &voxeld__v1__network_get_response__descriptor, err);
-    struct vxd_network *network = NULL;
-    enum vxd_status status;
-
-    if (reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    VXD_TRY(vxd_network_check_name(input->name, "name", err));
-    network = vxd_networks_find(request->server->networks, input->name);
-    if (network == NULL) {
-        VXD_TRY(vxd_missing_network(request, "name", input->name, err));
-    }
-    VXD_TRY(vxd_network_new_info(request, network, true, &reply->network, err));
-    request->output = &reply->base;
-out:
-    vxd_network_drop(network);
-    return status;
+    (void)queue;
+    return vxd_network_add_layers(request->decoder,
+                                  ((const struct vxd_network *)named)->model,
+                                  (Voxeld__V1__NetworkInfo *)info, err);
 }
+
+static void note_unloaded(const struct vxd_request *request,
+                          const struct vxd_named *named)
+{
+    vxd_networks_keep(request->server->networks);
+    vxd_log(VXD_LOG_INFO, "network unloaded", "network", named->terms.name, "by",
+            request->principal.name);
+}
+
+const struct vxd_noun_service vxd_network_service = {.names = get_names,
+                                                     .list_field = "networks",
+                                                     .info_field = "network",
+                                                     .new_info = new_info,
+                                                     .add_details = add_layers,
+                                                     .add_to_list = add_available,
+                                                     .dropped = note_unloaded,
+                                                     .missing = vxd_missing_network};

@@ -38,26 +38,15 @@ bool vxd_network_is_default_output(const struct vxd_model_output *output)
     return output->kind == VXD_MODEL_VECTOR || output->argmax;
 }
 
-enum vxd_status vxd_network_check_name(const char *name, const char *field,
-                                       struct vxd_err *err)
+static char *copy_text(struct vxd_decoder *decoder, const char *text, struct vxd_err *err)
 {
-    if (vxd_model_name_ok(name)) {
-        return VXD_OK;
-    }
-    return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
-                    "\"%.63s\" is no name: " VXD_NAME_RULE, name);
+    return vxd_message_text(decoder, text, strlen(text), err);
 }
 
-static char *copy_text(struct vxd_request *request, const char *text, struct vxd_err *err)
-{
-    return vxd_message_text(request->decoder, text, strlen(text), err);
-}
-
-Voxeld__V1__Vec3 *vxd_network_new_vector(struct vxd_request *request, double x, double y,
+Voxeld__V1__Vec3 *vxd_network_new_vector(struct vxd_decoder *decoder, double x, double y,
                                          double z, struct vxd_err *err)
 {
-    Voxeld__V1__Vec3 *v =
-        vxd_message_new(request->decoder, &voxeld__v1__vec3__descriptor, err);
+    Voxeld__V1__Vec3 *v = vxd_message_new(decoder, &voxeld__v1__vec3__descriptor, err);
 
     if (v != NULL) {
         v->x = x;
@@ -68,11 +57,11 @@ Voxeld__V1__Vec3 *vxd_network_new_vector(struct vxd_request *request, double x, 
 }
 
 Voxeld__V1__NetworkTimings *
-vxd_network_new_timings(struct vxd_request *request,
+vxd_network_new_timings(struct vxd_decoder *decoder,
                         const struct vxd_network_timings *timings, struct vxd_err *err)
 {
     Voxeld__V1__NetworkTimings *out =
-        vxd_message_new(request->decoder, &voxeld__v1__network_timings__descriptor, err);
+        vxd_message_new(decoder, &voxeld__v1__network_timings__descriptor, err);
 
     if (out != NULL) {
         out->voxelize_ms = (double)timings->voxelize_ns / 1e6;
@@ -85,24 +74,24 @@ vxd_network_new_timings(struct vxd_request *request,
     return out;
 }
 
-static enum vxd_status set_features(struct vxd_request *request,
+static enum vxd_status set_features(struct vxd_decoder *decoder,
                                     const struct vxd_model_input *input,
                                     Voxeld__V1__NetworkInfo *info, struct vxd_err *err)
 {
     size_t n = (size_t)input->n_features;
 
-    info->features = vxd_message_pointers(request->decoder, n, err);
+    info->features = vxd_message_pointers(decoder, n, err);
     if (info->features == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
     for (size_t i = 0; i < n; i++) {
-        Voxeld__V1__NetworkFeature *feature = vxd_message_new(
-            request->decoder, &voxeld__v1__network_feature__descriptor, err);
+        Voxeld__V1__NetworkFeature *feature =
+            vxd_message_new(decoder, &voxeld__v1__network_feature__descriptor, err);
 
         if (feature == NULL) {
             return VXD_RESOURCE_EXHAUSTED;
         }
-        feature->name = copy_text(request, input->features[i].name, err);
+        feature->name = copy_text(decoder, input->features[i].name, err);
         if (feature->name == NULL) {
             return VXD_RESOURCE_EXHAUSTED;
         }
@@ -118,13 +107,13 @@ static enum vxd_status set_features(struct vxd_request *request,
     return VXD_OK;
 }
 
-static enum vxd_status set_output(struct vxd_request *request,
+static enum vxd_status set_output(struct vxd_decoder *decoder,
                                   const struct vxd_model_output *output,
                                   Voxeld__V1__NetworkOutput *out, struct vxd_err *err)
 {
-    out->name = copy_text(request, output->name, err);
-    out->stride = vxd_message_array(request->decoder, 3, sizeof *out->stride, err);
-    out->labels = vxd_message_pointers(request->decoder, (size_t)output->n_labels, err);
+    out->name = copy_text(decoder, output->name, err);
+    out->stride = vxd_message_array(decoder, 3, sizeof *out->stride, err);
+    out->labels = vxd_message_pointers(decoder, (size_t)output->n_labels, err);
     if (out->name == NULL || out->stride == NULL || out->labels == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
@@ -137,7 +126,7 @@ static enum vxd_status set_output(struct vxd_request *request,
     for (int i = 0; i < output->n_labels; i++) {
         const char *label = output->label_names[i];
 
-        out->labels[i] = copy_text(request, label != NULL ? label : "", err);
+        out->labels[i] = copy_text(decoder, label != NULL ? label : "", err);
         if (out->labels[i] == NULL) {
             return VXD_RESOURCE_EXHAUSTED;
         }
@@ -146,22 +135,22 @@ static enum vxd_status set_output(struct vxd_request *request,
     return VXD_OK;
 }
 
-static enum vxd_status set_outputs(struct vxd_request *request,
+static enum vxd_status set_outputs(struct vxd_decoder *decoder,
                                    const struct vxd_model *model,
                                    Voxeld__V1__NetworkInfo *info, struct vxd_err *err)
 {
     size_t n = vxd_model_n_outputs(model);
 
-    info->outputs = vxd_message_pointers(request->decoder, n, err);
+    info->outputs = vxd_message_pointers(decoder, n, err);
     if (info->outputs == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
     for (size_t i = 0; i < n; i++) {
-        Voxeld__V1__NetworkOutput *output = vxd_message_new(
-            request->decoder, &voxeld__v1__network_output__descriptor, err);
+        Voxeld__V1__NetworkOutput *output =
+            vxd_message_new(decoder, &voxeld__v1__network_output__descriptor, err);
 
         if (output == NULL ||
-            set_output(request, vxd_model_output(model, i), output, err) != VXD_OK) {
+            set_output(decoder, vxd_model_output(model, i), output, err) != VXD_OK) {
             return VXD_RESOURCE_EXHAUSTED;
         }
         info->outputs[i] = output;
@@ -170,26 +159,26 @@ static enum vxd_status set_outputs(struct vxd_request *request,
     return VXD_OK;
 }
 
-static enum vxd_status set_layers(struct vxd_request *request,
-                                  const struct vxd_model *model,
-                                  Voxeld__V1__NetworkInfo *info, struct vxd_err *err)
+enum vxd_status vxd_network_add_layers(struct vxd_decoder *decoder,
+                                       const struct vxd_model *model,
+                                       Voxeld__V1__NetworkInfo *info, struct vxd_err *err)
 {
     size_t n = vxd_model_n_layers(model);
 
-    info->layers = vxd_message_pointers(request->decoder, n, err);
+    info->layers = vxd_message_pointers(decoder, n, err);
     if (info->layers == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
     for (size_t i = 0; i < n; i++) {
         const struct vxd_model_layer *layer = vxd_model_layer(model, i);
-        Voxeld__V1__NetworkLayer *out = vxd_message_new(
-            request->decoder, &voxeld__v1__network_layer__descriptor, err);
+        Voxeld__V1__NetworkLayer *out =
+            vxd_message_new(decoder, &voxeld__v1__network_layer__descriptor, err);
 
         if (out == NULL) {
             return VXD_RESOURCE_EXHAUSTED;
         }
-        out->name = copy_text(request, layer->name, err);
-        out->op = copy_text(request, layer->op, err);
+        out->name = copy_text(decoder, layer->name, err);
+        out->op = copy_text(decoder, layer->op, err);
         if (out->name == NULL || out->op == NULL) {
             return VXD_RESOURCE_EXHAUSTED;
         }
@@ -203,7 +192,7 @@ static enum vxd_status set_layers(struct vxd_request *request,
 }
 
 /* Describes the range and the voxel size of the network. */
-static enum vxd_status set_lattice(struct vxd_request *request,
+static enum vxd_status set_lattice(struct vxd_decoder *decoder,
                                    const struct vxd_model_input *input,
                                    Voxeld__V1__NetworkInfo *info, struct vxd_err *err)
 {
@@ -217,7 +206,7 @@ static enum vxd_status set_lattice(struct vxd_request *request,
     info->max_points = args->max_points;
     info->max_voxels = args->max_voxels;
     info->normalizes = input->normalize.used;
-    info->size = vxd_network_new_vector(request, (double)size[0], (double)size[1],
+    info->size = vxd_network_new_vector(decoder, (double)size[0], (double)size[1],
                                         (double)size[2], err);
     if (info->size == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
@@ -225,25 +214,25 @@ static enum vxd_status set_lattice(struct vxd_request *request,
     if (!args->has_range) {
         return VXD_OK;
     }
-    info->range = vxd_message_new(request->decoder, &voxeld__v1__range__descriptor, err);
+    info->range = vxd_message_new(decoder, &voxeld__v1__range__descriptor, err);
     if (info->range == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    info->range->low = vxd_network_new_vector(request, (double)low[0], (double)low[1],
+    info->range->low = vxd_network_new_vector(decoder, (double)low[0], (double)low[1],
                                               (double)low[2], err);
-    info->range->high = vxd_network_new_vector(request, (double)high[0], (double)high[1],
+    info->range->high = vxd_network_new_vector(decoder, (double)high[0], (double)high[1],
                                                (double)high[2], err);
     return info->range->low != NULL && info->range->high != NULL ? VXD_OK
                                                                  : VXD_RESOURCE_EXHAUSTED;
 }
 
-enum vxd_status vxd_network_new_info(struct vxd_request *request,
-                                     const struct vxd_network *network, bool with_layers,
+enum vxd_status vxd_network_new_info(struct vxd_decoder *decoder,
+                                     const struct vxd_network *network,
                                      Voxeld__V1__NetworkInfo **out, struct vxd_err *err)
 {
     const struct vxd_model *model = network->model;
     Voxeld__V1__NetworkInfo *info =
-        vxd_message_new(request->decoder, &voxeld__v1__network_info__descriptor, err);
+        vxd_message_new(decoder, &voxeld__v1__network_info__descriptor, err);
     struct vxd_network_timings last;
     uint64_t n_requests;
     enum vxd_status status;
@@ -251,8 +240,8 @@ enum vxd_status vxd_network_new_info(struct vxd_request *request,
     if (info == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    info->name = copy_text(request, vxd_model_name(model), err);
-    info->digest = copy_text(request, vxd_model_digest(model), err);
+    info->name = copy_text(decoder, vxd_model_name(model), err);
+    info->digest = copy_text(decoder, vxd_model_digest(model), err);
     if (info->name == NULL || info->digest == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
@@ -262,19 +251,16 @@ enum vxd_status vxd_network_new_info(struct vxd_request *request,
     info->n_sets = (uint32_t)network->info.n_coord_sets;
     info->n_maps = (uint32_t)network->info.n_maps;
     info->loaded_ns = network->loaded_unix_ns;
-    VXD_TRY(set_features(request, vxd_model_input(model), info, err));
-    VXD_TRY(set_outputs(request, model, info, err));
-    VXD_TRY(set_lattice(request, vxd_model_input(model), info, err));
+    VXD_TRY(set_features(decoder, vxd_model_input(model), info, err));
+    VXD_TRY(set_outputs(decoder, model, info, err));
+    VXD_TRY(set_lattice(decoder, vxd_model_input(model), info, err));
     vxd_network_get_runs(network, &n_requests, &last);
     info->n_requests = n_requests;
     if (n_requests > 0) {
-        info->last = vxd_network_new_timings(request, &last, err);
+        info->last = vxd_network_new_timings(decoder, &last, err);
         if (info->last == NULL) {
             return VXD_RESOURCE_EXHAUSTED;
         }
-    }
-    if (with_layers) {
-        VXD_TRY(set_layers(request, model, info, err));
     }
     *out = info;
 out:

@@ -2,6 +2,8 @@
 /* List, get and drop of every noun. */
 #include "server/service/noun/noun.h"
 
+#include <stdlib.h>
+
 #include "server/service/service.h"
 
 struct job {
@@ -106,7 +108,6 @@ enum vxd_status vxd_noun_drop_submit(struct vxd_request *request, struct vxd_que
     struct job *job = request->state;
     ProtobufCMessage *reply =
         vxd_message_new(request->decoder, request->method->output, err);
-    struct vxd_named *named = vxd_names_find(names_of(request), name_of(request));
     enum vxd_status status = VXD_OK;
 
     (void)queue;
@@ -114,14 +115,13 @@ enum vxd_status vxd_noun_drop_submit(struct vxd_request *request, struct vxd_que
         return VXD_RESOURCE_EXHAUSTED;
     }
     request->output = reply;
-    if (named == NULL) {
+    job->named = vxd_names_hold(names_of(request), name_of(request));
+    if (job->named == NULL) {
         return missing_is_ok(request)
                    ? VXD_OK
                    : service_of(request)->missing(request, "name", name_of(request), err);
     }
-    job->named = named;
-    vxd_named_hold(named);
-    VXD_TRY(check_droppable(named, err));
+    VXD_TRY(check_droppable(job->named, err));
     *(protobuf_c_boolean *)field_of(reply, "existed") = true;
 out:
     return status;
@@ -130,6 +130,7 @@ out:
 enum vxd_status vxd_noun_drop_finish(struct vxd_request *request, struct vxd_queue *queue,
                                      struct vxd_err *err)
 {
+    const struct vxd_noun_service *service = service_of(request);
     struct job *job = request->state;
 
     (void)err;
@@ -138,52 +139,99 @@ enum vxd_status vxd_noun_drop_finish(struct vxd_request *request, struct vxd_que
                            VXD_NAMED_DROPPED);
     } else if (job->named != NULL) {
         vxd_named_remove(job->named, queue);
+        if (service->dropped != NULL) {
+            service->dropped(request, job->named);
+        }
     }
     return VXD_OK;
 }
 
 /* --- list and get ----------------------------------------------------------------------------------- */
 
-enum vxd_status vxd_noun_list_submit(struct vxd_request *request, struct vxd_queue *queue,
-                                     struct vxd_err *err)
+/* Makes the reply of a list, in the arena but for the message itself. */
+static enum vxd_status fill_list(struct vxd_request *request, struct vxd_decoder *arena,
+                                 struct vxd_named *const *held, size_t n,
+                                 struct vxd_err *err)
 {
     const struct vxd_noun_service *service = service_of(request);
-    const struct vxd_names *names = names_of(request);
-    struct job *job = request->state;
     ProtobufCMessage *reply =
         vxd_message_new(request->decoder, request->method->output, err);
+    ProtobufCMessage **infos = vxd_message_pointers(arena, n, err);
     const ProtobufCFieldDescriptor *list;
     struct vxd_names_usage usage;
-    ProtobufCMessage **infos;
-    size_t n = 0;
-    enum vxd_status status;
+    enum vxd_status status = VXD_OK;
 
-    (void)queue;
-    if (reply == NULL) {
+    if (reply == NULL || infos == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    vxd_names_get_usage(names, &usage);
-    VXD_TRY(vxd_decoder_create((usage.n + 1) * service->max_info_bytes, NULL, &job->arena,
-                               err));
-    infos = vxd_message_pointers(job->arena, usage.n, err);
-    if (infos == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    for (struct vxd_named *at = vxd_names_next(names, NULL); at != NULL;
-         at = vxd_names_next(names, at)) {
+    for (size_t i = 0; i < n; i++) {
         struct vxd_err why;
 
         /* This brings it back where that is possible. */
-        (void)vxd_named_check_visible(at, &why);
-        VXD_TRY(service->new_info(request, job->arena, at, &infos[n], err));
-        n++;
+        (void)vxd_named_check_visible(held[i], &why);
+        VXD_TRY(service->new_info(request, arena, held[i], &infos[i], err));
     }
     list = protobuf_c_message_descriptor_get_field_by_name(reply->descriptor,
                                                            service->list_field);
     *(ProtobufCMessage ***)((void *)((char *)reply + list->offset)) = infos;
     *(size_t *)((void *)((char *)reply + list->quantifier_offset)) = n;
+    vxd_names_get_usage(names_of(request), &usage);
     set_number(reply, "n_bytes", usage.n_bytes);
     set_number(reply, "limit_bytes", usage.limit_bytes);
+    if (service->add_to_list != NULL) {
+        VXD_TRY(service->add_to_list(request, reply, err));
+    }
+    request->output = reply;
+out:
+    return status;
+}
+
+enum vxd_status vxd_noun_list_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                     struct vxd_err *err)
+{
+    size_t info_bytes = service_of(request)->max_info_bytes;
+    struct job *job = request->state;
+    struct vxd_decoder *arena = request->decoder;
+    struct vxd_named **held;
+    size_t n;
+    enum vxd_status status = vxd_names_hold_all(names_of(request), &held, &n, err);
+
+    if (status == VXD_OK && info_bytes > 0) {
+        status = vxd_decoder_create((n + 1) * info_bytes, NULL, &job->arena, err);
+        arena = job->arena;
+    }
+    if (status == VXD_OK) {
+        status = fill_list(request, arena, held, n, err);
+    }
+    for (size_t i = 0; i < n; i++) {
+        vxd_named_let_go(held[i], queue);
+    }
+    free(held);
+    return status;
+}
+
+enum vxd_status vxd_noun_list_now_check(struct vxd_request *request, struct vxd_err *err)
+{
+    return vxd_noun_list_submit(request, NULL, err);
+}
+
+static enum vxd_status fill_get(struct vxd_request *request, struct vxd_queue *queue,
+                                const struct vxd_named *named, struct vxd_err *err)
+{
+    const struct vxd_noun_service *service = service_of(request);
+    ProtobufCMessage *reply =
+        vxd_message_new(request->decoder, request->method->output, err);
+    ProtobufCMessage *info = NULL;
+    enum vxd_status status;
+
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    VXD_TRY(service->new_info(request, request->decoder, named, &info, err));
+    if (service->add_details != NULL) {
+        VXD_TRY(service->add_details(request, queue, named, info, err));
+    }
+    *(ProtobufCMessage **)field_of(reply, service->info_field) = info;
     request->output = reply;
 out:
     return status;
@@ -192,32 +240,32 @@ out:
 enum vxd_status vxd_noun_get_submit(struct vxd_request *request, struct vxd_queue *queue,
                                     struct vxd_err *err)
 {
-    const struct vxd_noun_service *service = service_of(request);
-    /* This is no use of the thing. */
-    struct vxd_named *named = vxd_names_peek(names_of(request), name_of(request));
     struct job *job = request->state;
-    ProtobufCMessage *reply =
-        vxd_message_new(request->decoder, request->method->output, err);
-    ProtobufCMessage *info = NULL;
-    enum vxd_status status = VXD_OK;
+    enum vxd_status status;
 
-    if (reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
+    /* This is no use of the thing. */
+    job->named = vxd_names_hold(names_of(request), name_of(request));
+    if (job->named == NULL) {
+        return service_of(request)->missing(request, "name", name_of(request), err);
     }
+    VXD_TRY(vxd_named_check_visible(job->named, err));
+    status = fill_get(request, queue, job->named, err);
+out:
+    return status;
+}
+
+enum vxd_status vxd_noun_get_now_check(struct vxd_request *request, struct vxd_err *err)
+{
+    struct vxd_named *named;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_noun_check_name(name_of(request), "name", err));
+    named = vxd_names_hold(names_of(request), name_of(request));
     if (named == NULL) {
-        return service->missing(request, "name", name_of(request), err);
+        return service_of(request)->missing(request, "name", name_of(request), err);
     }
-    if (named->durable.journal_id != 0) {
-        job->named = named;
-        vxd_named_hold(named);
-        VXD_TRY(vxd_named_check_visible(named, err));
-    }
-    VXD_TRY(service->new_info(request, request->decoder, named, &info, err));
-    if (service->add_details != NULL) {
-        VXD_TRY(service->add_details(queue, named, info, err));
-    }
-    *(ProtobufCMessage **)field_of(reply, service->info_field) = info;
-    request->output = reply;
+    status = fill_get(request, NULL, named, err);
+    vxd_named_let_go(named, NULL);
 out:
     return status;
 }
@@ -243,7 +291,7 @@ void vxd_noun_release(struct vxd_request *request, struct vxd_queue *queue)
     vxd_decoder_destroy(job->arena);
     job->arena = NULL;
     if (job->named != NULL) {
-        vxd_named_drop(job->named, queue);
+        vxd_named_let_go(job->named, queue);
         job->named = NULL;
     }
 }

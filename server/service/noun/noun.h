@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the methods on named things as wholes share (server/registry/named): list, get and drop are the
  * same functions for every noun, which finds itself by `noun` of the method's row; create has helpers.
+ * List and get are stages of a lane, or, of nouns that all lanes use, answered without one.
  * Fields of messages are found by their names, which are the same for all nouns: `name` and `missing_ok`
  * of requests, `existed` of replies. */
 #ifndef VXD_SERVER_SERVICE_NOUN_NOUN_H
@@ -13,7 +14,8 @@
 /* What a noun's rows in the method table point to. */
 struct vxd_noun_service {
     struct vxd_names *(*names)(const struct vxd_server *server);
-    size_t max_info_bytes; /* of one info message with all that it may have */
+    /* Of one info message with all that it may have; 0: list is answered without a lane. */
+    size_t max_info_bytes;
     /* The reply's fields: the list of infos, and the one info. */
     const char *list_field;
     const char *info_field;
@@ -22,9 +24,15 @@ struct vxd_noun_service {
     enum vxd_status (*new_info)(struct vxd_request *request, struct vxd_decoder *arena,
                                 const struct vxd_named *named, ProtobufCMessage **out,
                                 struct vxd_err *err);
-    /* Adds what get alone says. NULL: nothing. */
-    enum vxd_status (*add_details)(struct vxd_queue *queue, const struct vxd_named *named,
-                                   ProtobufCMessage *info, struct vxd_err *err);
+    /* Adds what get alone says; queue NULL: without a lane. NULL: nothing. */
+    enum vxd_status (*add_details)(struct vxd_request *request, struct vxd_queue *queue,
+                                   const struct vxd_named *named, ProtobufCMessage *info,
+                                   struct vxd_err *err);
+    /* Adds what list says beside the things. NULL: nothing. */
+    enum vxd_status (*add_to_list)(struct vxd_request *request, ProtobufCMessage *reply,
+                                   struct vxd_err *err);
+    /* A thing that is not durable has lost its name by drop. NULL: nothing follows from it. */
+    void (*dropped)(const struct vxd_request *request, const struct vxd_named *named);
     /* Fails with NOT_FOUND, and says what there is. */
     enum vxd_status (*missing)(struct vxd_request *request, const char *field,
                                const char *name, struct vxd_err *err);
@@ -43,6 +51,10 @@ enum vxd_status vxd_noun_list_submit(struct vxd_request *request, struct vxd_que
                                      struct vxd_err *err);
 enum vxd_status vxd_noun_get_submit(struct vxd_request *request, struct vxd_queue *queue,
                                     struct vxd_err *err);
+/* Check of list and get without a lane, which is all of them. */
+enum vxd_status vxd_noun_list_now_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_noun_get_now_check(struct vxd_request *request, struct vxd_err *err);
+
 /* Of list and get: what was read has to be on the disk before it is answered. */
 enum vxd_status vxd_noun_read_finish(struct vxd_request *request, struct vxd_queue *queue,
                                      struct vxd_err *err);

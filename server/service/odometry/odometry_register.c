@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Registers a scan. All of it is done in submit, since registration waits for the device. */
 #include "server/instance/instance.h"
+#include "server/service/noun/noun.h"
 #include "server/service/odometry/service_odometry.h"
 #include "server/service/service.h"
 
@@ -17,14 +18,7 @@ enum vxd_status vxd_odometry_register_check(struct vxd_request *request,
     struct register_job *job;
     enum vxd_status status;
 
-    if (!vxd_is_name(input->name)) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "name",
-                        "\"%.63s\" is no name: " VXD_NAME_RULE, input->name);
-    }
-    request->state = vxd_message_array(request->decoder, 1, sizeof *job, err);
-    if (request->state == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
+    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     VXD_TRY(vxd_estimate_check(request, input->cloud, &job->estimate, err));
     request->n_points = job->estimate.clouds.n_points;

@@ -20,7 +20,7 @@ enum vxd_status vxd_posegraph_scan_check(struct vxd_request *request,
     enum vxd_status status = VXD_OK;
 
     if (scan->network[0] != '\0') {
-        VXD_TRY(vxd_network_check_name(scan->network, "network", err));
+        VXD_TRY(vxd_noun_check_name(scan->network, "network", err));
     }
     if (scan->network[0] != '\0' && scan->n_descriptor > 0) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "descriptor",

@@ -272,13 +272,10 @@ out:
     return status;
 }
 
-enum vxd_status vxd_posegraph_solve_submit(struct vxd_request *request,
-                                           struct vxd_queue *queue, struct vxd_err *err)
+static enum vxd_status run_stage(struct vxd_request *request, struct vxd_err *err)
 {
-    struct solve_job *job = request->state;
-    enum vxd_status status = VXD_OK;
+    const struct solve_job *job = request->state;
 
-    (void)queue;
     if (job->waiting != NULL && vxd_request_is_over(job->waiting)) {
         return vxd_fail(err, VXD_CANCELLED, NULL,
                         "nobody waits for the optimization any more");
@@ -294,9 +291,29 @@ enum vxd_status vxd_posegraph_solve_submit(struct vxd_request *request,
         return step(request, err);
     case REPLY:
     default:
-        VXD_TRY(make_reply(request, err));
+        return make_reply(request, err);
     }
-out:
+}
+
+/* It runs no more. Before the reply, so that whoever has it does not see the search among those that
+ * run, on whichever lane the next request looks. */
+static void end_run(struct vxd_request *request)
+{
+    struct solve_job *job = request->state;
+
+    vxd_posegraphs_end_run(request->server->posegraphs, job->run);
+    job->run = -1;
+}
+
+enum vxd_status vxd_posegraph_solve_submit(struct vxd_request *request,
+                                           struct vxd_queue *queue, struct vxd_err *err)
+{
+    enum vxd_status status = run_stage(request, err);
+
+    (void)queue;
+    if (status != VXD_OK) {
+        end_run(request);
+    }
     return status;
 }
 
@@ -307,6 +324,7 @@ enum vxd_status vxd_posegraph_solve_finish(struct vxd_request *request,
 
     (void)queue;
     (void)err;
+    end_run(request);
     job->reply->engine_ms = (double)request->engine_ns / 1e6;
     return VXD_OK;
 }
@@ -316,8 +334,7 @@ void vxd_posegraph_solve_release(struct vxd_request *request, struct vxd_queue *
     struct solve_job *job = request->state;
 
     (void)queue;
-    vxd_posegraphs_end_run(request->server->posegraphs, job->run);
-    job->run = -1;
+    end_run(request); /* where it was given up */
     vxd_posegraph_solver_destroy(job->solver);
     job->solver = NULL;
     for (size_t i = 0; i < job->base.n_arrays; i++) {

@@ -270,7 +270,7 @@ enum vxd_status vxd_scene_render_check(struct vxd_request *request, struct vxd_e
     uint64_t n_pixels;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_begin_check(request, sizeof *job, input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     VXD_TRY(check_choices(input, err));

@@ -35,7 +35,7 @@ enum vxd_status vxd_render_check_others(const Voxeld__V1__SceneRenderRequest *in
                      "go with all modes but RENDER_AGE, as each has its own versions"));
     }
     for (size_t i = 0; i < input->n_others; i++) {
-        if (vxd_scene_check_name(input->others[i]->name, err) != VXD_OK) {
+        if (vxd_noun_check_name(input->others[i]->name, "name", err) != VXD_OK) {
             (void)snprintf(err->field, sizeof err->field, "others.name");
             return VXD_INVALID_ARGUMENT;
         }

@@ -15,6 +15,8 @@
 #include "gpu/svdag/diff/diff.h"
 #include "server/request/request.h"
 #include "server/registry/scenes/scenes.h"
+#include "server/service/columns/query.h"
+#include "server/service/noun/noun.h"
 #include "voxeld/v1/scene.pb-c.h"
 #include "voxeld/v1/scene_version.pb-c.h"
 
@@ -56,6 +58,7 @@ struct vxd_scene_commit {
 };
 
 struct vxd_scene_job {
+    struct vxd_query query;       /* first: request->state is both */
     struct vxd_scene *scene;      /* held from vxd_scene_open on */
     struct vxd_scene_state state; /* pinned then */
     struct vxd_scene *made;       /* a new one; held */
@@ -64,13 +67,6 @@ struct vxd_scene_job {
     struct vxd_decoder *arena; /* of a reply that is larger than its request's */
     struct vxd_scene_commit commit;
 };
-
-/* In check: request->state becomes a job of n_bytes, zeroed, which is or begins with a
- * vxd_scene_job; and checks the scene's name.
- * errors  INVALID_ARGUMENT  err.field "name"
- *         RESOURCE_EXHAUSTED */
-enum vxd_status vxd_scene_begin_check(struct vxd_request *request, size_t n_bytes,
-                                      const char *name, struct vxd_err *err);
 
 /* Checks which version a message asks for: by number or by name, not both.
  * errors  INVALID_ARGUMENT  err.field is `field`, or what of it is wrong */
@@ -127,16 +123,24 @@ enum vxd_status vxd_scene_show(struct vxd_request *request, enum vxd_dtype dtype
                                size_t n, size_t columns, const void *bytes,
                                Voxeld__V1__Tensor **out, struct vxd_err *err);
 
-/* The same for uint16 materials of n rows; they do nothing where the scene has no
- * materials.
+bool vxd_scene_has_materials(const struct vxd_scene *scene);
+
+/* Reserves the query's column of uint16 materials; *out stays as it is where the scene has none.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_reserve_materials(struct vxd_request *request,
-                                            struct vxd_queue *queue, size_t n,
-                                            struct vxd_scene_output *out,
-                                            struct vxd_err *err);
-enum vxd_status vxd_scene_show_materials(struct vxd_request *request, size_t n,
-                                         const uint16_t *materials,
-                                         Voxeld__V1__Tensor **out, struct vxd_err *err);
+                                            struct vxd_queue *queue,
+                                            Voxeld__V1__Tensor **tensor,
+                                            struct vxd_column **out, struct vxd_err *err);
+
+/* Returns the place of a row in a column that may be none. */
+void *vxd_scene_row(const struct vxd_column *column, size_t row, size_t row_bytes);
+
+/* Uploads the voxels of the query's rows, n x 3 numbers (vxd_scene_read_voxels).
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_scene_upload_voxels(struct vxd_request *request,
+                                        struct vxd_queue *queue,
+                                        const Voxeld__V1__Tensor *points,
+                                        const int32_t **out, struct vxd_err *err);
 
 /* Makes what the replies of all queries echo.
  * errors  RESOURCE_EXHAUSTED */
@@ -145,12 +149,6 @@ enum vxd_status vxd_scene_new_seen(struct vxd_request *request,
 
 /* RESOURCE_EXHAUSTED where n rows of row_bytes are more than a reply holds. */
 enum vxd_status vxd_scene_check_reply(size_t n, size_t row_bytes, struct vxd_err *err);
-
-/* Returns the rows of the next chunk of a query that goes over its rows chunk by chunk.
- * The chunk begins at *done, which moves on; sets request->more in every stage but the
- * last. */
-size_t vxd_scene_next_chunk(struct vxd_request *request, size_t n, size_t chunk_rows,
-                            size_t *done);
 
 /* Makes a message of a version, whose texts the message shows. */
 void vxd_scene_show_version(struct vxd_scene_version *version,
@@ -334,9 +332,6 @@ enum vxd_status vxd_scene_read_materials(const Voxeld__V1__Tensor *tensor,
 
 /* --- scene_info.c: specs and SceneInfo -------------------------------------------------- */
 
-/* errors  INVALID_ARGUMENT  err.field "name" */
-enum vxd_status vxd_scene_check_name(const char *name, struct vxd_err *err);
-
 /* Converts the schema's spec to ours and fills in defaults; the palette is in the
  * request's memory.
  * errors  INVALID_ARGUMENT  err.field "spec.palette[2].name", ...
@@ -397,12 +392,12 @@ struct vxd_scene_difference {
     uint32_t
         from; /* a root in the store of the job's pinned version, which it leads to */
     struct vxd_svdag_diff_box box;
-    uint64_t n_cells; /* in the box */
-    size_t n;         /* taken */
-    struct vxd_scene_output cells;
-    struct vxd_scene_output changes;
-    struct vxd_scene_output total;   /* 2 uint64 */
-    struct vxd_scene_output written; /* likewise */
+    uint64_t n_cells;         /* in the box */
+    size_t n;                 /* taken */
+    struct vxd_column *cells; /* NULL: none are taken */
+    struct vxd_column *changes;
+    struct vxd_column *total;   /* 2 uint64 */
+    struct vxd_column *written; /* likewise */
 };
 
 /* Reads the box in which to look, NULL for all of the scene, and the level of the cells.

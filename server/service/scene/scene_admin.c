@@ -75,7 +75,7 @@ enum vxd_status vxd_scene_create_check(struct vxd_request *request, struct vxd_e
     if (job == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(vxd_scene_check_name(input->name, err));
+    VXD_TRY(vxd_noun_check_name(input->name, "name", err));
     VXD_TRY(vxd_scene_read_spec(request, input->spec, &job->spec, err));
     (void)snprintf(job->terms.name, sizeof job->terms.name, "%s", input->name);
     (void)snprintf(job->terms.owner, sizeof job->terms.owner, "%s",
@@ -211,7 +211,7 @@ enum vxd_status vxd_scene_create_finish(struct vxd_request *request,
 
 enum vxd_status vxd_scene_drop_check(struct vxd_request *request, struct vxd_err *err)
 {
-    return vxd_scene_begin_check(
+    return vxd_noun_begin_check(
         request, sizeof(struct vxd_scene_job),
         ((const Voxeld__V1__SceneDropRequest *)request->input)->name, err);
 }
@@ -339,7 +339,7 @@ enum vxd_status vxd_scene_get_check(struct vxd_request *request, struct vxd_err 
     const Voxeld__V1__SceneGetRequest *input =
         (const Voxeld__V1__SceneGetRequest *)request->input;
     enum vxd_status status =
-        vxd_scene_begin_check(request, sizeof(struct vxd_scene_job), input->name, err);
+        vxd_noun_begin_check(request, sizeof(struct vxd_scene_job), input->name, err);
 
     request->bulk = !input->uncounted; /* it walks the whole scene */
     return status == VXD_OK ? vxd_scene_check_at(input->at, "at", err) : status;

@@ -50,10 +50,10 @@ static void take_half(struct face *face, bool is_low, bool is_occupied)
 
 /* One round; `states` has a byte a face. */
 static enum vxd_status halve(struct vxd_request *request, struct vxd_queue *queue,
-                             struct face *faces, struct vxd_scene_output *states,
+                             struct face *faces, const struct vxd_column *states,
                              struct vxd_err *err)
 {
-    const struct vxd_scene_job *job = request->state;
+    struct vxd_scene_job *job = request->state;
     struct vxd_svdag_region slabs[N_FACES];
     const void *uploaded;
     enum vxd_status status;
@@ -64,7 +64,7 @@ static enum vxd_status halve(struct vxd_request *request, struct vxd_queue *queu
     VXD_TRY(vxd_scene_upload(request, queue, slabs, sizeof slabs, &uploaded, err));
     VXD_TRY(vxd_svdag_overlap(queue, job->state.svdag, job->state.root, uploaded, N_FACES,
                               states->device, err));
-    VXD_TRY(vxd_scene_fetch_output(request, queue, states, err));
+    VXD_TRY(vxd_columns_fetch(&job->query.columns, queue, err));
     VXD_TRY(vxd_queue_wait(queue, err));
     for (int i = 0; i < N_FACES; i++) {
         if (faces[i].first < faces[i].last) {
@@ -80,18 +80,18 @@ enum vxd_status vxd_scene_find_bounds(struct vxd_request *request,
                                       struct vxd_queue *queue, int64_t low[3],
                                       int64_t high[3], struct vxd_err *err)
 {
-    const struct vxd_scene_job *job = request->state;
+    struct vxd_scene_job *job = request->state;
     int64_t side = (int64_t)1 << job->scene->spec.format.depth;
     struct face faces[N_FACES];
-    struct vxd_scene_output states = {0};
+    struct vxd_column *states;
     enum vxd_status status;
 
     for (int i = 0; i < N_FACES; i++) {
         faces[i] = (struct face){0, side - 1};
     }
-    VXD_TRY(vxd_scene_reserve_output(request, queue, N_FACES, 1, &states, err));
+    VXD_TRY(vxd_columns_reserve(&job->query.columns, queue, N_FACES, 1, &states, err));
     for (int64_t left = side; left > 1; left /= 2) {
-        VXD_TRY(halve(request, queue, faces, &states, err));
+        VXD_TRY(halve(request, queue, faces, states, err));
     }
     for (int axis = 0; axis < 3; axis++) {
         low[axis] = faces[axis].first;

@@ -14,15 +14,13 @@ enum {
 };
 
 struct changed_job {
-    struct vxd_scene_job base; /* first: request->state is both */
-    size_t n;
-    size_t done;
+    struct vxd_scene_job base;          /* first: request->state is both */
     struct vxd_scene_version *versions; /* newest first */
     size_t n_versions;
     const int32_t *voxels; /* device */
     const uint32_t *roots; /* device */
-    struct vxd_scene_output indices;
-    int64_t *numbers;
+    struct vxd_column *indices;
+    struct vxd_column *numbers; /* made of them */
 };
 
 static const Voxeld__V1__SceneChangedRequest *input_of(const struct vxd_request *request)
@@ -33,19 +31,19 @@ static const Voxeld__V1__SceneChangedRequest *input_of(const struct vxd_request 
 enum vxd_status vxd_scene_changed_check(struct vxd_request *request, struct vxd_err *err)
 {
     const Voxeld__V1__SceneChangedRequest *input = input_of(request);
-    struct changed_job *job;
+    struct vxd_query *query;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_begin_check(request, sizeof *job, input->name, err));
-    job = request->state;
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct changed_job), input->name, err));
+    query = request->state;
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
-    VXD_TRY(vxd_scene_check_numbers(input->points, "points", 3, true, &job->n, err));
-    if (job->n > MAX_POINTS) {
+    VXD_TRY(vxd_scene_check_numbers(input->points, "points", 3, true, &query->n, err));
+    if (query->n > MAX_POINTS) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "points",
-                         "has %zu rows, it must have at most %d", job->n, MAX_POINTS));
+                         "has %zu rows, it must have at most %d", query->n, MAX_POINTS));
     }
-    request->bulk = job->n > request->server->config.bulk_points / 16;
-    request->cost_bytes = job->n * 24;
+    request->bulk = query->n > request->server->config.bulk_points / 16;
+    request->cost_bytes = query->n * 24;
 out:
     return status;
 }
@@ -74,18 +72,18 @@ out:
     return status;
 }
 
-static enum vxd_status begin_changed(struct vxd_request *request, struct vxd_queue *queue,
-                                     struct vxd_err *err)
+static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queue,
+                             struct vxd_err *err)
 {
     struct changed_job *job = request->state;
-    struct vxd_scene_frame frame;
+    Voxeld__V1__SceneChangedResponse *reply =
+        (Voxeld__V1__SceneChangedResponse *)job->base.query.reply;
     const void *uploaded;
     uint32_t *roots;
     void *block;
     enum vxd_status status;
 
     VXD_TRY(open_versions(request, queue, err));
-    frame = vxd_scene_frame_of(&job->base.scene->spec, false);
     VXD_TRY(vxd_scene_take_host(request, job->n_versions, sizeof *roots, &block, err));
     roots = block;
     for (size_t i = 0; i < job->n_versions; i++) {
@@ -94,42 +92,24 @@ static enum vxd_status begin_changed(struct vxd_request *request, struct vxd_que
     VXD_TRY(vxd_scene_upload(request, queue, roots, job->n_versions * sizeof *roots,
                              &uploaded, err));
     job->roots = uploaded;
-    VXD_TRY(vxd_scene_take_host(request, job->n, sizeof *job->numbers, &block, err));
-    job->numbers = block;
-    VXD_TRY(vxd_scene_take_host(request, job->n, 3 * sizeof(int32_t), &block, err));
-    vxd_scene_read_voxels(input_of(request)->points, &frame, block, NULL);
-    VXD_TRY(vxd_scene_upload(request, queue, block, job->n * 3 * sizeof(int32_t),
-                             &uploaded, err));
-    job->voxels = uploaded;
-    status = vxd_scene_reserve_output(request, queue, job->n, sizeof(uint32_t),
-                                      &job->indices, err);
+    job->base.query.part_rows = PART_PAIRS / job->n_versions + 1;
+    VXD_TRY(vxd_scene_upload_voxels(request, queue, input_of(request)->points,
+                                    &job->voxels, err));
+    VXD_TRY(vxd_query_reserve(request, queue, VXD_UINT32, 0, NULL, &job->indices, err));
+    status = vxd_query_reserve_made(request, VXD_INT64, 0, &reply->versions,
+                                    &job->numbers, err);
 out:
     return status;
 }
 
-enum vxd_status vxd_scene_changed_submit(struct vxd_request *request,
-                                         struct vxd_queue *queue, struct vxd_err *err)
+static enum vxd_status run(struct vxd_request *request, struct vxd_queue *queue,
+                           size_t first, size_t n, struct vxd_err *err)
 {
-    struct changed_job *job = request->state;
-    size_t first = job->done;
-    size_t n;
-    enum vxd_status status = VXD_OK;
+    const struct changed_job *job = request->state;
 
-    if (job->base.scene == NULL) {
-        VXD_TRY(begin_changed(request, queue, err));
-    }
-    n = vxd_scene_next_chunk(request, job->n, PART_PAIRS / job->n_versions + 1,
-                             &job->done);
-    if (n > 0) {
-        VXD_TRY(vxd_svdag_changed(queue, job->base.state.svdag, job->roots,
-                                  (uint32_t)job->n_versions, job->voxels + 3 * first, n,
-                                  (uint32_t *)job->indices.device + first, err));
-    }
-    if (!request->more) {
-        VXD_TRY(vxd_scene_fetch_output(request, queue, &job->indices, err));
-    }
-out:
-    return status;
+    return vxd_svdag_changed(queue, job->base.state.svdag, job->roots,
+                             (uint32_t)job->n_versions, job->voxels + 3 * first, n,
+                             vxd_scene_row(job->indices, first, sizeof(uint32_t)), err);
 }
 
 /* The versions that occur, newest first. */
@@ -166,39 +146,37 @@ out:
     return status;
 }
 
-enum vxd_status vxd_scene_changed_finish(struct vxd_request *request,
-                                         struct vxd_queue *queue, struct vxd_err *err)
+static enum vxd_status end(struct vxd_request *request, struct vxd_queue *queue,
+                           struct vxd_err *err)
 {
     struct changed_job *job = request->state;
-    const uint32_t *indices = job->indices.bytes;
+    Voxeld__V1__SceneChangedResponse *reply =
+        (Voxeld__V1__SceneChangedResponse *)job->base.query.reply;
+    const uint32_t *indices = job->indices->bytes;
+    int64_t *numbers = job->numbers->bytes;
     size_t last = job->n_versions - 1;
-    Voxeld__V1__SceneChangedResponse *reply = vxd_message_new(
-        request->decoder, &voxeld__v1__scene_changed_response__descriptor, err);
     bool *occurs;
     void *block;
     enum vxd_status status;
 
-    if (reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
+    (void)queue;
     VXD_TRY(vxd_scene_take_host(request, job->n_versions, sizeof *occurs, &block, err));
     occurs = block;
     memset(occurs, 0, job->n_versions * sizeof *occurs);
-    for (size_t i = 0; i < job->n; i++) {
+    for (size_t i = 0; i < job->base.query.n; i++) {
         bool is_known = indices[i] < last;
 
-        job->numbers[i] = is_known ? (int64_t)job->versions[indices[i]].number : 0;
+        numbers[i] = is_known ? (int64_t)job->versions[indices[i]].number : 0;
         occurs[indices[i]] = occurs[indices[i]] || is_known;
     }
     reply->version = job->base.state.version;
     reply->oldest = job->versions[last].number;
     reply->generation = job->base.scene->generation;
     reply->engine_ms = (double)request->engine_ns / 1e6;
-    VXD_TRY(show_versions(job, occurs, reply, err));
-    VXD_TRY(vxd_scene_show(request, VXD_INT64, job->n, 0, job->numbers, &reply->versions,
-                           err));
-    request->output = &reply->base;
-    vxd_scene_close(request, queue);
+    status = show_versions(job, occurs, reply, err);
 out:
     return status;
 }
+
+const struct vxd_query_calls vxd_scene_changed_query = {
+    .begin = begin, .run = run, .end = end, .close = vxd_scene_close};

@@ -21,7 +21,7 @@ struct verify_job {
 enum vxd_status vxd_scene_verify_check(struct vxd_request *request, struct vxd_err *err)
 {
     request->bulk = true; /* it walks whole scenes */
-    return vxd_scene_begin_check(
+    return vxd_noun_begin_check(
         request, sizeof(struct verify_job),
         ((const Voxeld__V1__SceneVerifyRequest *)request->input)->name, err);
 }
@@ -111,7 +111,7 @@ struct collect_job {
 enum vxd_status vxd_scene_collect_check(struct vxd_request *request, struct vxd_err *err)
 {
     request->bulk = true;
-    return vxd_scene_begin_check(
+    return vxd_noun_begin_check(
         request, sizeof(struct collect_job),
         ((const Voxeld__V1__SceneCollectRequest *)request->input)->name, err);
 }

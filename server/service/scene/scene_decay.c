@@ -74,7 +74,7 @@ enum vxd_status vxd_scene_decay_check(struct vxd_request *request, struct vxd_er
         (const Voxeld__V1__SceneDecayRequest *)request->input;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_begin_check(request, sizeof(struct decay_job), input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct decay_job), input->name, err));
     VXD_TRY(check_law(input, err));
     if (input->box != NULL) {
         VXD_TRY(vxd_scene_check_box(input->box, "box", err));

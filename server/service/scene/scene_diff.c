@@ -48,14 +48,14 @@ enum vxd_status vxd_scene_difference_count(struct vxd_request *request,
                                            struct vxd_scene_difference *d,
                                            struct vxd_err *err)
 {
-    const struct vxd_scene_job *job = request->state;
+    struct vxd_scene_job *job = request->state;
+    struct vxd_columns *columns = &job->query.columns;
     enum vxd_status status;
 
-    VXD_TRY(
-        vxd_scene_reserve_output(request, queue, 2, sizeof(uint64_t), &d->total, err));
+    VXD_TRY(vxd_columns_reserve(columns, queue, 2, sizeof(uint64_t), &d->total, err));
     VXD_TRY(vxd_svdag_diff(queue, job->state.svdag, d->from, job->state.root, &d->box, 0,
-                           0, NULL, NULL, d->total.device, err));
-    VXD_TRY(vxd_scene_fetch_output(request, queue, &d->total, err));
+                           0, NULL, NULL, d->total->device, err));
+    VXD_TRY(vxd_columns_fetch(columns, queue, err));
 out:
     return status;
 }
@@ -65,7 +65,8 @@ enum vxd_status vxd_scene_difference_take(struct vxd_request *request,
                                           struct vxd_scene_difference *d, uint64_t first,
                                           uint64_t limit, struct vxd_err *err)
 {
-    const struct vxd_scene_job *job = request->state;
+    struct vxd_scene_job *job = request->state;
+    struct vxd_columns *columns = &job->query.columns;
     uint64_t most = request->server->config.max_message_bytes;
     uint64_t left;
     enum vxd_status status;
@@ -73,24 +74,21 @@ enum vxd_status vxd_scene_difference_take(struct vxd_request *request,
     most = most < VXD_SCENE_REPLY_BYTES ? most : VXD_SCENE_REPLY_BYTES;
     most = (most - (most > REPLY_SPARE_BYTES ? REPLY_SPARE_BYTES : 0)) /
            VXD_SCENE_DIFFERENCE_BYTES;
-    d->n_cells = ((const uint64_t *)d->total.bytes)[1];
+    d->n_cells = ((const uint64_t *)d->total->bytes)[1];
     left = first < d->n_cells ? d->n_cells - first : 0;
     left = limit > 0 && limit < left ? limit : left;
     d->n = (size_t)(left < most ? left : most);
     if (d->n == 0) {
         return VXD_OK;
     }
-    VXD_TRY(vxd_scene_reserve_output(request, queue, d->n, 3 * sizeof(int32_t), &d->cells,
-                                     err));
-    VXD_TRY(vxd_scene_reserve_output(request, queue, d->n, 1, &d->changes, err));
     VXD_TRY(
-        vxd_scene_reserve_output(request, queue, 2, sizeof(uint64_t), &d->written, err));
+        vxd_columns_reserve(columns, queue, d->n, 3 * sizeof(int32_t), &d->cells, err));
+    VXD_TRY(vxd_columns_reserve(columns, queue, d->n, 1, &d->changes, err));
+    VXD_TRY(vxd_columns_reserve(columns, queue, 2, sizeof(uint64_t), &d->written, err));
     VXD_TRY(vxd_svdag_diff(queue, job->state.svdag, d->from, job->state.root, &d->box,
-                           first, d->n, d->cells.device, d->changes.device,
-                           d->written.device, err));
-    VXD_TRY(vxd_scene_fetch_output(request, queue, &d->cells, err));
-    VXD_TRY(vxd_scene_fetch_output(request, queue, &d->changes, err));
-    VXD_TRY(vxd_scene_fetch_output(request, queue, &d->written, err));
+                           first, d->n, d->cells->device, d->changes->device,
+                           d->written->device, err));
+    VXD_TRY(vxd_columns_fetch(columns, queue, err));
 out:
     return status;
 }
@@ -103,15 +101,17 @@ enum vxd_status vxd_scene_difference_show(struct vxd_request *request,
 {
     enum vxd_status status;
 
-    if (d->n > 0 && *(const uint64_t *)d->written.bytes != d->n) {
+    if (d->n > 0 && *(const uint64_t *)d->written->bytes != d->n) {
         return vxd_fail(err, VXD_INTERNAL, NULL,
                         "%" PRIu64 " cells came of %zu that were counted",
-                        *(const uint64_t *)d->written.bytes, d->n);
+                        *(const uint64_t *)d->written->bytes, d->n);
     }
-    status = vxd_scene_show(request, VXD_INT32, d->n, 3, d->cells.bytes, cells, err);
-    return status == VXD_OK ? vxd_scene_show(request, VXD_UINT8, d->n, 0,
-                                             d->changes.bytes, changes, err)
-                            : status;
+    VXD_TRY(vxd_column_new_tensor(request, VXD_INT32, d->n, 3, cells, err));
+    VXD_TRY(vxd_column_new_tensor(request, VXD_UINT8, d->n, 0, changes, err));
+    vxd_column_show(*cells, d->cells);
+    vxd_column_show(*changes, d->changes);
+out:
+    return status;
 }
 
 /* --- the method --------------------------------------------------------------------------- */
@@ -124,12 +124,11 @@ enum vxd_status vxd_scene_diff_check(struct vxd_request *request, struct vxd_err
         input->limit > 0 && input->limit < COST_CELLS ? input->limit : COST_CELLS;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_begin_check(request, sizeof(struct diff_job), input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct diff_job), input->name, err));
     VXD_TRY(vxd_scene_check_at(input->from, "from", err));
     VXD_TRY(vxd_scene_check_at(input->to, "to", err));
-    if (input->to_name[0] != '\0' && !vxd_is_name(input->to_name)) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "to_name",
-                         "\"%.63s\" is no name: " VXD_NAME_RULE, input->to_name));
+    if (input->to_name[0] != '\0') {
+        VXD_TRY(vxd_noun_check_name(input->to_name, "to_name", err));
     }
     VXD_TRY(vxd_scene_check_level(input->level, err));
     if (input->box != NULL) {
@@ -210,40 +209,47 @@ static enum vxd_status open_both(struct vxd_request *request, struct vxd_queue *
     return status;
 }
 
-enum vxd_status vxd_scene_diff_submit(struct vxd_request *request,
-                                      struct vxd_queue *queue, struct vxd_err *err)
+static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queue,
+                             struct vxd_err *err)
 {
     const Voxeld__V1__SceneDiffRequest *input =
         (const Voxeld__V1__SceneDiffRequest *)request->input;
     struct diff_job *job = request->state;
     enum vxd_status status;
 
-    if (job->counted) {
-        return vxd_scene_difference_take(request, queue, &job->difference, input->first,
-                                         input->limit, err);
-    }
     VXD_TRY(open_both(request, queue, err));
     VXD_TRY(vxd_scene_difference_box(&job->base.scene->spec, input->box, input->in_voxels,
                                      input->level, &job->difference.box, err));
-    VXD_TRY(vxd_scene_difference_count(request, queue, &job->difference, err));
-    job->counted = true;
-    request->more = true;
+    status = vxd_scene_difference_count(request, queue, &job->difference, err);
 out:
     return status;
 }
 
-enum vxd_status vxd_scene_diff_finish(struct vxd_request *request,
-                                      struct vxd_queue *queue, struct vxd_err *err)
+/* Cells are taken once they are counted. */
+static enum vxd_status prepare(struct vxd_request *request, struct vxd_queue *queue,
+                               bool *is_ready, struct vxd_err *err)
+{
+    const Voxeld__V1__SceneDiffRequest *input =
+        (const Voxeld__V1__SceneDiffRequest *)request->input;
+    struct diff_job *job = request->state;
+
+    *is_ready = job->counted;
+    job->counted = true;
+    return *is_ready ? vxd_scene_difference_take(request, queue, &job->difference,
+                                                 input->first, input->limit, err)
+                     : VXD_OK;
+}
+
+static enum vxd_status end(struct vxd_request *request, struct vxd_queue *queue,
+                           struct vxd_err *err)
 {
     struct diff_job *job = request->state;
     const struct vxd_scene_spec *spec = &job->base.scene->spec;
-    Voxeld__V1__SceneDiffResponse *reply = vxd_message_new(
-        request->decoder, &voxeld__v1__scene_diff_response__descriptor, err);
+    Voxeld__V1__SceneDiffResponse *reply =
+        (Voxeld__V1__SceneDiffResponse *)job->base.query.reply;
     enum vxd_status status;
 
-    if (reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
+    (void)queue;
     VXD_TRY(vxd_scene_difference_show(request, &job->difference, &reply->cells,
                                       &reply->changes, err));
     reply->origin = vxd_message_new(request->decoder, &voxeld__v1__vec3__descriptor, err);
@@ -261,8 +267,9 @@ enum vxd_status vxd_scene_diff_finish(struct vxd_request *request,
     reply->generation = job->generation;
     reply->n_cells = job->difference.n_cells;
     reply->engine_ms = (double)request->engine_ns / 1e6;
-    request->output = &reply->base;
-    vxd_scene_close(request, queue);
 out:
     return status;
 }
+
+const struct vxd_query_calls vxd_scene_diff_query = {
+    .begin = begin, .prepare = prepare, .end = end, .close = vxd_scene_close};

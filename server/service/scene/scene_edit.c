@@ -50,7 +50,7 @@ enum vxd_status vxd_scene_edit_check(struct vxd_request *request, struct vxd_err
     size_t n_ops = 0;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_begin_check(request, sizeof(struct edit_job), input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct edit_job), input->name, err));
     if (input->n_operations < 1 || input->n_operations > VXD_SVDAG_MAX_OPS) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "operations",
                          "has %zu entries, it must have 1 to %d", input->n_operations,

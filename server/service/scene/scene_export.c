@@ -20,16 +20,27 @@ enum {
 struct export_job {
     struct vxd_scene_job base; /* first: request->state is both */
     struct vxd_svdag_export box;
-    bool counted;
+    bool counted;     /* of cells: their number is on its way */
     uint64_t n_cells; /* in the whole box */
-    size_t n;         /* rows of this reply; DENSE: cells */
-    struct vxd_scene_output total;
-    struct vxd_scene_output cells;
-    struct vxd_scene_output states;
-    struct vxd_scene_output materials;
-    struct vxd_scene_output counts;
-    struct vxd_scene_output written; /* the arrays of the n rows */
+    struct vxd_column *total;
+    struct vxd_column *cells;
+    struct vxd_column *states;    /* DENSE */
+    struct vxd_column *materials; /* NULL: the scene has none */
+    struct vxd_column *counts;    /* NULL: not asked for */
+    struct vxd_column *written;   /* the cells that came */
 };
+
+static const Voxeld__V1__SceneExportRequest *input_of(const struct vxd_request *request)
+{
+    return (const Voxeld__V1__SceneExportRequest *)request->input;
+}
+
+static Voxeld__V1__SceneExportResponse *reply_of(const struct vxd_request *request)
+{
+    const struct vxd_query *query = request->state;
+
+    return (Voxeld__V1__SceneExportResponse *)query->reply;
+}
 
 static bool is_dense(const Voxeld__V1__SceneExportRequest *input)
 {
@@ -38,13 +49,12 @@ static bool is_dense(const Voxeld__V1__SceneExportRequest *input)
 
 enum vxd_status vxd_scene_export_check(struct vxd_request *request, struct vxd_err *err)
 {
-    const Voxeld__V1__SceneExportRequest *input =
-        (const Voxeld__V1__SceneExportRequest *)request->input;
+    const Voxeld__V1__SceneExportRequest *input = input_of(request);
     uint64_t n =
         input->limit > 0 && input->limit < COST_CELLS ? input->limit : COST_CELLS;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_begin_check(request, sizeof(struct export_job), input->name, err));
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct export_job), input->name, err));
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     if ((int)input->format < (int)VOXELD__V1__SCENE_FORMAT__SCENE_CELLS ||
         (int)input->format > (int)VOXELD__V1__SCENE_FORMAT__SCENE_PLY) {
@@ -104,19 +114,12 @@ static enum vxd_status read_box(const Voxeld__V1__SceneExportRequest *input,
     return VXD_OK;
 }
 
-static bool has_materials(const struct export_job *job)
-{
-    return job->base.scene->spec.format.material_bits > 0;
-}
-
 /* What is exported: the version, or what of it is pinned. */
 static uint32_t root_of(const struct vxd_request *request)
 {
-    const Voxeld__V1__SceneExportRequest *input =
-        (const Voxeld__V1__SceneExportRequest *)request->input;
     const struct export_job *job = request->state;
 
-    return input->pinned ? job->base.state.pins : job->base.state.root;
+    return input_of(request)->pinned ? job->base.state.pins : job->base.state.root;
 }
 
 /* --- dense -------------------------------------------------------------------------------- */
@@ -126,10 +129,23 @@ static size_t dense_extent(const struct export_job *job, int axis)
     return (size_t)((job->box.high[axis] - job->box.low[axis]) >> job->box.level);
 }
 
-static enum vxd_status submit_dense(struct vxd_request *request, struct vxd_queue *queue,
-                                    struct vxd_err *err)
+/* Gives an array of all cells its three extents. */
+static enum vxd_status set_block(struct vxd_request *request, Voxeld__V1__Tensor *tensor,
+                                 struct vxd_err *err)
+{
+    const struct export_job *job = request->state;
+    const int64_t extents[3] = {(int64_t)dense_extent(job, 0),
+                                (int64_t)dense_extent(job, 1),
+                                (int64_t)dense_extent(job, 2)};
+
+    return vxd_column_set_box(request, tensor, extents, err);
+}
+
+static enum vxd_status begin_dense(struct vxd_request *request, struct vxd_queue *queue,
+                                   struct vxd_err *err)
 {
     struct export_job *job = request->state;
+    Voxeld__V1__SceneExportResponse *reply = reply_of(request);
     /* Each below 2^24, so the product of two fits. */
     uint64_t area = (uint64_t)dense_extent(job, 0) * dense_extent(job, 1);
     uint64_t depth = dense_extent(job, 2);
@@ -141,46 +157,59 @@ static enum vxd_status submit_dense(struct vxd_request *request, struct vxd_queu
                         dense_extent(job, 0), dense_extent(job, 1), dense_extent(job, 2),
                         MAX_DENSE);
     }
-    job->n = (size_t)(area * depth);
-    VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 1, &job->states, err));
-    VXD_TRY(vxd_scene_reserve_materials(request, queue, job->n, &job->materials, err));
-    if (job->n > 0) {
-        VXD_TRY(vxd_svdag_export_dense(queue, job->base.state.svdag, root_of(request),
-                                       &job->box, job->states.device,
-                                       job->materials.device, err));
+    job->base.query.n = (size_t)(area * depth);
+    VXD_TRY(vxd_query_reserve(request, queue, VXD_UINT8, 0, &reply->states, &job->states,
+                              err));
+    VXD_TRY(set_block(request, reply->states, err));
+    VXD_TRY(vxd_scene_reserve_materials(request, queue, &reply->materials,
+                                        &job->materials, err));
+    if (job->materials != NULL) {
+        VXD_TRY(set_block(request, reply->materials, err));
     }
-    VXD_TRY(vxd_scene_fetch_output(request, queue, &job->states, err));
-    VXD_TRY(vxd_scene_fetch_output(request, queue, &job->materials, err));
+    reply->low_cell =
+        vxd_message_array(request->decoder, 3, sizeof *reply->low_cell, err);
+    if (reply->low_cell == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    reply->n_low_cell = 3;
+    for (int i = 0; i < 3; i++) {
+        reply->low_cell[i] = job->box.low[i] >> job->box.level;
+    }
 out:
     return status;
 }
 
 /* --- cells -------------------------------------------------------------------------------- */
 
-static enum vxd_status submit_count(struct vxd_request *request, struct vxd_queue *queue,
-                                    struct vxd_err *err)
+static enum vxd_status begin_cells(struct vxd_request *request, struct vxd_queue *queue,
+                                   struct vxd_err *err)
 {
     struct export_job *job = request->state;
+    struct vxd_columns *columns = &job->base.query.columns;
     enum vxd_status status;
 
-    VXD_TRY(
-        vxd_scene_reserve_output(request, queue, 1, sizeof(uint64_t), &job->total, err));
+    VXD_TRY(vxd_columns_reserve(columns, queue, 1, sizeof(uint64_t), &job->total, err));
     VXD_TRY(vxd_svdag_count_cells(queue, job->base.state.svdag, root_of(request),
-                                  &job->box, job->total.device, err));
-    VXD_TRY(vxd_scene_fetch_output(request, queue, &job->total, err));
-    request->more = true;
+                                  &job->box, job->total->device, err));
+    VXD_TRY(vxd_columns_fetch(columns, queue, err));
 out:
     return status;
 }
 
-/* Rows that one reply takes: within a message of the server's size. */
-static size_t most_rows(const struct vxd_request *request,
-                        const Voxeld__V1__SceneExportRequest *input, bool materials)
+static bool is_ply(const struct vxd_request *request)
 {
-    size_t row_bytes = input->format == VOXELD__V1__SCENE_FORMAT__SCENE_PLY
-                           ? PLY_ROW_BYTES
-                           : 3 * sizeof(int32_t) + (materials ? sizeof(uint16_t) : 0) +
-                                 (input->with_counts ? sizeof(uint64_t) : 0);
+    return input_of(request)->format == VOXELD__V1__SCENE_FORMAT__SCENE_PLY;
+}
+
+/* Rows that one reply takes: within a message of the server's size. */
+static size_t most_rows(const struct vxd_request *request)
+{
+    const struct export_job *job = request->state;
+    bool has_materials = vxd_scene_has_materials(job->base.scene);
+    size_t row_bytes =
+        is_ply(request) ? PLY_ROW_BYTES
+                        : 3 * sizeof(int32_t) + (has_materials ? sizeof(uint16_t) : 0) +
+                              (input_of(request)->with_counts ? sizeof(uint64_t) : 0);
     uint64_t n_bytes = request->server->config.max_message_bytes;
 
     n_bytes = n_bytes < VXD_SCENE_REPLY_BYTES ? n_bytes : VXD_SCENE_REPLY_BYTES;
@@ -188,62 +217,79 @@ static size_t most_rows(const struct vxd_request *request,
     return (size_t)n_bytes / row_bytes;
 }
 
-static enum vxd_status submit_cells(struct vxd_request *request, struct vxd_queue *queue,
-                                    struct vxd_err *err)
+/* Reserves the columns of the counted cells. A file is made of them instead of tensors. */
+static enum vxd_status reserve_cells(struct vxd_request *request, struct vxd_queue *queue,
+                                     struct vxd_err *err)
 {
-    const Voxeld__V1__SceneExportRequest *input =
-        (const Voxeld__V1__SceneExportRequest *)request->input;
+    const Voxeld__V1__SceneExportRequest *input = input_of(request);
     struct export_job *job = request->state;
-    size_t most = most_rows(request, input, has_materials(job));
+    struct vxd_query *query = request->state;
+    Voxeld__V1__SceneExportResponse *reply = reply_of(request);
+    bool is_shown = !is_ply(request);
+    size_t most = most_rows(request);
     uint64_t left;
     enum vxd_status status;
 
-    job->n_cells = *(const uint64_t *)job->total.bytes;
+    job->n_cells = *(const uint64_t *)job->total->bytes;
     left = input->first < job->n_cells ? job->n_cells - input->first : 0;
     left = input->limit > 0 && input->limit < left ? input->limit : left;
-    job->n = left < most ? (size_t)left : most;
-    if (job->n == 0) {
-        return VXD_OK;
-    }
-    VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 3 * sizeof(int32_t),
-                                     &job->cells, err));
-    VXD_TRY(vxd_scene_reserve_output(request, queue, 1, sizeof(uint64_t), &job->written,
-                                     err));
-    VXD_TRY(vxd_scene_reserve_materials(request, queue, job->n, &job->materials, err));
+    query->n = left < most ? (size_t)left : most;
+    VXD_TRY(vxd_query_reserve(request, queue, VXD_INT32, 3,
+                              is_shown ? &reply->cells : NULL, &job->cells, err));
+    VXD_TRY(vxd_columns_reserve(&query->columns, queue, 1, sizeof(uint64_t),
+                                &job->written, err));
+    VXD_TRY(vxd_scene_reserve_materials(
+        request, queue, is_shown ? &reply->materials : NULL, &job->materials, err));
     if (input->with_counts) {
-        VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, sizeof(uint64_t),
-                                         &job->counts, err));
+        VXD_TRY(vxd_query_reserve(request, queue, VXD_UINT64, 0,
+                                  is_shown ? &reply->counts : NULL, &job->counts, err));
     }
-    VXD_TRY(vxd_svdag_export_cells(queue, job->base.state.svdag, root_of(request),
-                                   &job->box, input->first, job->n, job->cells.device,
-                                   job->materials.device, job->counts.device,
-                                   job->written.device, err));
-    VXD_TRY(vxd_scene_fetch_output(request, queue, &job->cells, err));
-    VXD_TRY(vxd_scene_fetch_output(request, queue, &job->materials, err));
-    VXD_TRY(vxd_scene_fetch_output(request, queue, &job->counts, err));
-    VXD_TRY(vxd_scene_fetch_output(request, queue, &job->written, err));
 out:
     return status;
 }
 
-enum vxd_status vxd_scene_export_submit(struct vxd_request *request,
-                                        struct vxd_queue *queue, struct vxd_err *err)
+/* --- stages ------------------------------------------------------------------------------- */
+
+static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queue,
+                             struct vxd_err *err)
 {
-    const Voxeld__V1__SceneExportRequest *input =
-        (const Voxeld__V1__SceneExportRequest *)request->input;
-    struct export_job *job = request->state;
+    const Voxeld__V1__SceneExportRequest *input = input_of(request);
     enum vxd_status status;
 
-    if (job->counted) {
-        return submit_cells(request, queue, err);
-    }
     VXD_TRY(vxd_scene_open(request, input->name, input->at, err));
-    VXD_TRY(read_box(input, job, err));
-    job->counted = true;
-    status = is_dense(input) ? submit_dense(request, queue, err)
-                             : submit_count(request, queue, err);
+    VXD_TRY(read_box(input, request->state, err));
+    status = is_dense(input) ? begin_dense(request, queue, err)
+                             : begin_cells(request, queue, err);
 out:
     return status;
+}
+
+/* Cells are taken once they are counted. */
+static enum vxd_status prepare(struct vxd_request *request, struct vxd_queue *queue,
+                               bool *is_ready, struct vxd_err *err)
+{
+    struct export_job *job = request->state;
+
+    *is_ready = job->counted || job->total == NULL;
+    job->counted = true;
+    return *is_ready && job->total != NULL ? reserve_cells(request, queue, err) : VXD_OK;
+}
+
+static enum vxd_status run(struct vxd_request *request, struct vxd_queue *queue,
+                           size_t first, size_t n, struct vxd_err *err)
+{
+    struct export_job *job = request->state;
+    struct vxd_svdag *svdag = job->base.state.svdag;
+    void *materials = vxd_scene_row(job->materials, 0, 0);
+
+    (void)first; /* all rows are of one stage */
+    return job->total == NULL
+               ? vxd_svdag_export_dense(queue, svdag, root_of(request), &job->box,
+                                        job->states->device, materials, err)
+               : vxd_svdag_export_cells(queue, svdag, root_of(request), &job->box,
+                                        input_of(request)->first, n, job->cells->device,
+                                        materials, vxd_scene_row(job->counts, 0, 0),
+                                        job->written->device, err);
 }
 
 /* --- the reply ---------------------------------------------------------------------------- */
@@ -269,102 +315,35 @@ static enum vxd_status set_place(struct vxd_request *request,
     return VXD_OK;
 }
 
-/* n_x x n_y x n_z. */
-static enum vxd_status show_block(struct vxd_request *request, enum vxd_dtype dtype,
-                                  const struct vxd_scene_output *output,
-                                  Voxeld__V1__Tensor **out, struct vxd_err *err)
+static const void *bytes_of(const struct vxd_column *column)
 {
-    const struct export_job *job = request->state;
-    enum vxd_status status =
-        vxd_scene_show(request, dtype, job->n, 0, output->bytes, out, err);
-
-    if (status != VXD_OK) {
-        return status;
-    }
-    (*out)->shape = vxd_message_array(request->decoder, 3, sizeof *(*out)->shape, err);
-    if ((*out)->shape == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    for (int i = 0; i < 3; i++) {
-        (*out)->shape[i] = (int64_t)dense_extent(job, i);
-    }
-    (*out)->n_shape = 3;
-    return VXD_OK;
+    return column != NULL ? column->bytes : NULL;
 }
 
-static enum vxd_status show_dense(struct vxd_request *request,
-                                  Voxeld__V1__SceneExportResponse *reply,
-                                  struct vxd_err *err)
+static enum vxd_status end(struct vxd_request *request, struct vxd_queue *queue,
+                           struct vxd_err *err)
 {
     const struct export_job *job = request->state;
+    Voxeld__V1__SceneExportResponse *reply = reply_of(request);
+    size_t n = job->base.query.n;
     enum vxd_status status;
 
-    VXD_TRY(show_block(request, VXD_UINT8, &job->states, &reply->states, err));
-    if (has_materials(job)) {
-        VXD_TRY(show_block(request, VXD_UINT16, &job->materials, &reply->materials, err));
-    }
-    reply->low_cell =
-        vxd_message_array(request->decoder, 3, sizeof *reply->low_cell, err);
-    if (reply->low_cell == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    reply->n_low_cell = 3;
-    for (int i = 0; i < 3; i++) {
-        reply->low_cell[i] = job->box.low[i] >> job->box.level;
-    }
-out:
-    return status;
-}
-
-static enum vxd_status show_cells(struct vxd_request *request,
-                                  Voxeld__V1__SceneExportResponse *reply,
-                                  struct vxd_err *err)
-{
-    const Voxeld__V1__SceneExportRequest *input =
-        (const Voxeld__V1__SceneExportRequest *)request->input;
-    const struct export_job *job = request->state;
-    enum vxd_status status;
-
-    if (input->format == VOXELD__V1__SCENE_FORMAT__SCENE_PLY) {
-        return vxd_scene_write_ply(request, job->cells.bytes, job->materials.bytes,
-                                   job->counts.bytes, job->n, job->box.level, reply, err);
-    }
-    VXD_TRY(vxd_scene_show(request, VXD_INT32, job->n, 3, job->cells.bytes, &reply->cells,
-                           err));
-    VXD_TRY(vxd_scene_show_materials(request, job->n, job->materials.bytes,
-                                     &reply->materials, err));
-    if (input->with_counts) {
-        VXD_TRY(vxd_scene_show(request, VXD_UINT64, job->n, 0, job->counts.bytes,
-                               &reply->counts, err));
-    }
-out:
-    return status;
-}
-
-enum vxd_status vxd_scene_export_finish(struct vxd_request *request,
-                                        struct vxd_queue *queue, struct vxd_err *err)
-{
-    const Voxeld__V1__SceneExportRequest *input =
-        (const Voxeld__V1__SceneExportRequest *)request->input;
-    const struct export_job *job = request->state;
-    Voxeld__V1__SceneExportResponse *reply = vxd_message_new(
-        request->decoder, &voxeld__v1__scene_export_response__descriptor, err);
-    enum vxd_status status;
-
-    if (reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    if (job->written.bytes != NULL && *(const uint64_t *)job->written.bytes != job->n) {
+    (void)queue;
+    if (job->written != NULL && n > 0 && *(const uint64_t *)job->written->bytes != n) {
         return vxd_fail(err, VXD_INTERNAL, NULL,
                         "%" PRIu64 " cells came of %zu that were counted",
-                        *(const uint64_t *)job->written.bytes, job->n);
+                        *(const uint64_t *)job->written->bytes, n);
     }
     VXD_TRY(vxd_scene_new_seen(request, &reply->seen, err));
     VXD_TRY(set_place(request, reply, err));
-    VXD_TRY(is_dense(input) ? show_dense(request, reply, err)
-                            : show_cells(request, reply, err));
-    request->output = &reply->base;
-    vxd_scene_close(request, queue);
+    if (is_ply(request)) {
+        status =
+            vxd_scene_write_ply(request, job->cells->bytes, bytes_of(job->materials),
+                                bytes_of(job->counts), n, job->box.level, reply, err);
+    }
 out:
     return status;
 }
+
+const struct vxd_query_calls vxd_scene_export_query = {
+    .begin = begin, .prepare = prepare, .run = run, .end = end, .close = vxd_scene_close};

@@ -17,15 +17,6 @@ enum {
     ENTRY_BYTES = sizeof(Voxeld__V1__SceneMaterial) + 64
 };
 
-enum vxd_status vxd_scene_check_name(const char *name, struct vxd_err *err)
-{
-    if (vxd_is_name(name)) {
-        return VXD_OK;
-    }
-    return vxd_fail(err, VXD_INVALID_ARGUMENT, "name",
-                    "\"%.63s\" is no name: " VXD_NAME_RULE, name);
-}
-
 static int compare_names(const void *a, const void *b)
 {
     const struct vxd_scene_material *const *x = a;

@@ -14,21 +14,6 @@
 /* An edit that has run for so long lets other requests run beside it. */
 #define APART_AFTER_NS INT64_C(5000000)
 
-/* For methods that always change something. */
-bool vxd_scene_changes(const struct vxd_request *request)
-{
-    (void)request;
-    return true;
-}
-
-enum vxd_status vxd_scene_begin_check(struct vxd_request *request, size_t n_bytes,
-                                      const char *name, struct vxd_err *err)
-{
-    request->state = vxd_message_array(request->decoder, 1, n_bytes, err);
-    return request->state != NULL ? vxd_scene_check_name(name, err)
-                                  : VXD_RESOURCE_EXHAUSTED;
-}
-
 enum vxd_status vxd_scene_check_at(const Voxeld__V1__SceneAt *at, const char *field,
                                    struct vxd_err *err)
 {
@@ -41,12 +26,8 @@ enum vxd_status vxd_scene_check_at(const Voxeld__V1__SceneAt *at, const char *fi
         return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
                         "has a version and a snapshot, it must have one of them");
     }
-    if (!vxd_is_name(at->snapshot)) {
-        (void)snprintf(path, sizeof path, "%s.snapshot", field);
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, path,
-                        "\"%.63s\" is no name: " VXD_NAME_RULE, at->snapshot);
-    }
-    return VXD_OK;
+    (void)snprintf(path, sizeof path, "%s.snapshot", field);
+    return vxd_noun_check_name(at->snapshot, path, err);
 }
 
 enum vxd_status vxd_scene_open(struct vxd_request *request, const char *name,
@@ -168,9 +149,10 @@ enum vxd_status vxd_scene_show(struct vxd_request *request, enum vxd_dtype dtype
                                size_t n, size_t columns, const void *bytes,
                                Voxeld__V1__Tensor **out, struct vxd_err *err)
 {
+    /* The wire reads, the column's type does not say so. */
     const struct vxd_column column = {.n_bytes = n * (columns > 0 ? columns : 1) *
                                                  vxd_dtype_bytes(dtype),
-                                      .bytes = bytes};
+                                      .bytes = (void *)(uintptr_t)bytes};
     enum vxd_status status = vxd_column_new_tensor(request, dtype, n, columns, out, err);
 
     if (status == VXD_OK) {
@@ -179,30 +161,46 @@ enum vxd_status vxd_scene_show(struct vxd_request *request, enum vxd_dtype dtype
     return status;
 }
 
-static bool has_materials(const struct vxd_request *request)
+bool vxd_scene_has_materials(const struct vxd_scene *scene)
 {
-    const struct vxd_scene_job *job = request->state;
-
-    return job->scene->spec.format.material_bits > 0;
+    return scene->spec.format.material_bits > 0;
 }
 
 enum vxd_status vxd_scene_reserve_materials(struct vxd_request *request,
-                                            struct vxd_queue *queue, size_t n,
-                                            struct vxd_scene_output *out,
-                                            struct vxd_err *err)
+                                            struct vxd_queue *queue,
+                                            Voxeld__V1__Tensor **tensor,
+                                            struct vxd_column **out, struct vxd_err *err)
 {
-    return has_materials(request)
-               ? vxd_scene_reserve_output(request, queue, n, sizeof(uint16_t), out, err)
+    const struct vxd_scene_job *job = request->state;
+
+    return vxd_scene_has_materials(job->scene)
+               ? vxd_query_reserve(request, queue, VXD_UINT16, 0, tensor, out, err)
                : VXD_OK;
 }
 
-enum vxd_status vxd_scene_show_materials(struct vxd_request *request, size_t n,
-                                         const uint16_t *materials,
-                                         Voxeld__V1__Tensor **out, struct vxd_err *err)
+void *vxd_scene_row(const struct vxd_column *column, size_t row, size_t row_bytes)
 {
-    return has_materials(request)
-               ? vxd_scene_show(request, VXD_UINT16, n, 0, materials, out, err)
-               : VXD_OK;
+    return column != NULL ? (uint8_t *)column->device + row * row_bytes : NULL;
+}
+
+enum vxd_status vxd_scene_upload_voxels(struct vxd_request *request,
+                                        struct vxd_queue *queue,
+                                        const Voxeld__V1__Tensor *points,
+                                        const int32_t **out, struct vxd_err *err)
+{
+    const struct vxd_scene_job *job = request->state;
+    const struct vxd_scene_frame frame = vxd_scene_frame_of(&job->scene->spec, false);
+    size_t n_bytes = job->query.n * 3 * sizeof(int32_t);
+    const void *voxels;
+    void *block;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_scene_take_host(request, job->query.n, 3 * sizeof(int32_t), &block, err));
+    vxd_scene_read_voxels(points, &frame, block, NULL);
+    VXD_TRY(vxd_scene_upload(request, queue, block, n_bytes, &voxels, err));
+    *out = voxels;
+out:
+    return status;
 }
 
 enum vxd_status vxd_scene_new_seen(struct vxd_request *request,
@@ -235,17 +233,6 @@ enum vxd_status vxd_scene_check_reply(size_t n, size_t row_bytes, struct vxd_err
     return VXD_OK;
 }
 
-size_t vxd_scene_next_chunk(struct vxd_request *request, size_t n, size_t chunk_rows,
-                            size_t *done)
-{
-    size_t left = n - *done;
-    size_t now = left < chunk_rows ? left : chunk_rows;
-
-    *done += now;
-    request->more = *done < n;
-    return now;
-}
-
 void vxd_scene_close(struct vxd_request *request, struct vxd_queue *queue)
 {
     struct vxd_scene_job *job = request->state;
@@ -268,6 +255,7 @@ void vxd_scene_free_blocks(struct vxd_request *request, struct vxd_queue *queue)
 {
     struct vxd_scene_job *job = request->state;
 
+    vxd_columns_free(&job->query.columns, queue);
     for (struct vxd_scene_block *b = job->device; b != NULL; b = b->next) {
         vxd_device_free(queue, &b->buffer);
     }

@@ -35,7 +35,7 @@ enum vxd_status vxd_scene_log_check(struct vxd_request *request, struct vxd_err 
                         "is %u, it must be at most %d (0 counts as %d)", input->limit,
                         MAX_ENTRIES, DEFAULT_ENTRIES);
     }
-    return vxd_scene_check_name(input->name, err);
+    return vxd_noun_check_name(input->name, "name", err);
 }
 
 /* Texts are the snapshot's own. */
@@ -149,11 +149,8 @@ enum vxd_status vxd_scene_snapshot_check(struct vxd_request *request, struct vxd
     enum vxd_status status;
 
     VXD_TRY(
-        vxd_scene_begin_check(request, sizeof(struct vxd_scene_job), input->name, err));
-    if (!vxd_is_name(input->snapshot)) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "snapshot",
-                         "\"%.63s\" is no name: " VXD_NAME_RULE, input->snapshot));
-    }
+        vxd_noun_begin_check(request, sizeof(struct vxd_scene_job), input->name, err));
+    VXD_TRY(vxd_noun_check_name(input->snapshot, "snapshot", err));
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     if (input->drop && (input->at != NULL || input->replace)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "drop",
@@ -218,11 +215,8 @@ enum vxd_status vxd_scene_branch_check(struct vxd_request *request, struct vxd_e
         (const Voxeld__V1__SceneBranchRequest *)request->input;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_begin_check(request, sizeof(struct branch_job), input->name, err));
-    if (!vxd_is_name(input->new_name)) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "new_name",
-                         "\"%.63s\" is no name: " VXD_NAME_RULE, input->new_name));
-    }
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct branch_job), input->name, err));
+    VXD_TRY(vxd_noun_check_name(input->new_name, "new_name", err));
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
 out:
     return status;

@@ -13,8 +13,8 @@ enum {
 
 struct evidence_job {
     struct vxd_scene_job base; /* first: request->state is both */
-    size_t n;
-    struct vxd_scene_output steps;
+    const int32_t *voxels;     /* device */
+    struct vxd_column *steps;
 };
 
 enum vxd_status vxd_scene_log_odds_at_check(struct vxd_request *request,
@@ -22,89 +22,80 @@ enum vxd_status vxd_scene_log_odds_at_check(struct vxd_request *request,
 {
     const Voxeld__V1__SceneLogOddsAtRequest *input =
         (const Voxeld__V1__SceneLogOddsAtRequest *)request->input;
-    struct evidence_job *job;
+    struct vxd_query *query;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_begin_check(request, sizeof *job, input->name, err));
-    job = request->state;
-    VXD_TRY(vxd_scene_check_numbers(input->points, "points", 3, true, &job->n, err));
-    if (job->n > MAX_POINTS) {
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct evidence_job), input->name, err));
+    query = request->state;
+    VXD_TRY(vxd_scene_check_numbers(input->points, "points", 3, true, &query->n, err));
+    if (query->n > MAX_POINTS) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "points",
-                         "has %zu rows, it must have at most %d", job->n, MAX_POINTS));
+                         "has %zu rows, it must have at most %d", query->n, MAX_POINTS));
     }
-    request->cost_bytes = job->n * ROW_BYTES;
+    request->cost_bytes = query->n * ROW_BYTES;
 out:
     return status;
 }
 
-/* Reads the layer of the newest version, which *state pins. Waits. */
-static enum vxd_status read_layer(struct vxd_request *request, struct vxd_queue *queue,
-                                  struct vxd_err *err)
+static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queue,
+                             struct vxd_err *err)
 {
     const Voxeld__V1__SceneLogOddsAtRequest *input =
         (const Voxeld__V1__SceneLogOddsAtRequest *)request->input;
     struct evidence_job *job = request->state;
-    struct vxd_scene *scene = job->base.scene;
-    struct vxd_scene_frame frame = vxd_scene_frame_of(&scene->spec, false);
-    const void *voxels;
-    void *block;
-    enum vxd_status status;
-
-    VXD_TRY(vxd_scene_take_host(request, job->n, 3 * sizeof(int32_t), &block, err));
-    vxd_scene_read_voxels(input->points, &frame, block, NULL);
-    VXD_TRY(vxd_scene_upload(request, queue, block, job->n * 3 * sizeof(int32_t), &voxels,
-                             err));
-    VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 1, &job->steps, err));
-    VXD_TRY(vxd_occupancy_values(queue, scene->log_odds.layer, job->base.state.svdag,
-                                 job->base.state.root, voxels, job->n, job->steps.device,
-                                 err));
-    VXD_TRY(vxd_scene_fetch_output(request, queue, &job->steps, err));
-    status = vxd_queue_wait(queue, err);
-out:
-    return status;
-}
-
-enum vxd_status vxd_scene_log_odds_at_submit(struct vxd_request *request,
-                                             struct vxd_queue *queue, struct vxd_err *err)
-{
-    const Voxeld__V1__SceneLogOddsAtRequest *input =
-        (const Voxeld__V1__SceneLogOddsAtRequest *)request->input;
-    struct evidence_job *job = request->state;
+    Voxeld__V1__SceneLogOddsAtResponse *reply =
+        (Voxeld__V1__SceneLogOddsAtResponse *)job->base.query.reply;
     enum vxd_status status;
 
     VXD_TRY(vxd_scene_open(request, input->name, NULL, err));
     VXD_TRY(vxd_scene_need_log_odds(job->base.scene, err));
     vxd_scene_unpin(request->server->scenes, &job->base.state, queue);
     vxd_scene_pin_last(job->base.scene, &job->base.state);
-    /* As a change begins: what is to be forgotten is forgotten, and no copy is made. */
-    VXD_TRY(vxd_scene_begin_fusing(job->base.scene, queue, err));
-    status = read_layer(request, queue, err);
-    vxd_scene_end_fusing(job->base.scene);
+    VXD_TRY(vxd_scene_upload_voxels(request, queue, input->points, &job->voxels, err));
+    status =
+        vxd_query_reserve(request, queue, VXD_INT8, 0, &reply->steps, &job->steps, err);
 out:
     return status;
 }
 
-enum vxd_status vxd_scene_log_odds_at_finish(struct vxd_request *request,
-                                             struct vxd_queue *queue, struct vxd_err *err)
+/* Waits, since the layer is its own between the two calls that a change begins and ends with: what is to
+ * be forgotten is forgotten, and no copy is made. */
+static enum vxd_status run(struct vxd_request *request, struct vxd_queue *queue,
+                           size_t first, size_t n, struct vxd_err *err)
 {
     const struct evidence_job *job = request->state;
-    const struct vxd_scene *scene = job->base.scene;
-    Voxeld__V1__SceneLogOddsAtResponse *reply = vxd_message_new(
-        request->decoder, &voxeld__v1__scene_log_odds_at_response__descriptor, err);
+    struct vxd_scene *scene = job->base.scene;
     enum vxd_status status;
 
-    if (reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
+    VXD_TRY(vxd_scene_begin_fusing(scene, queue, err));
+    status = vxd_occupancy_values(queue, scene->log_odds.layer, job->base.state.svdag,
+                                  job->base.state.root, job->voxels + 3 * first, n,
+                                  vxd_scene_row(job->steps, first, 1), err);
+    if (status == VXD_OK) {
+        status = vxd_queue_wait(queue, err);
     }
-    reply->version = job->base.state.version;
+    vxd_scene_end_fusing(scene);
+out:
+    return status;
+}
+
+static enum vxd_status end(struct vxd_request *request, struct vxd_queue *queue,
+                           struct vxd_err *err)
+{
+    const struct vxd_scene_job *job = request->state;
+    const struct vxd_scene *scene = job->scene;
+    Voxeld__V1__SceneLogOddsAtResponse *reply =
+        (Voxeld__V1__SceneLogOddsAtResponse *)job->query.reply;
+
+    (void)queue;
+    (void)err;
+    reply->version = job->state.version;
     reply->generation = scene->generation;
     reply->engine_ms = (double)request->engine_ns / 1e6;
     reply->step = scene->spec.rule.step;
     reply->occupied_steps = scene->spec.rule.occupied;
-    VXD_TRY(vxd_scene_show(request, VXD_INT8, job->n, 0, job->steps.bytes, &reply->steps,
-                           err));
-    request->output = &reply->base;
-    vxd_scene_close(request, queue);
-out:
-    return status;
+    return VXD_OK;
 }
+
+const struct vxd_query_calls vxd_scene_log_odds_at_query = {
+    .begin = begin, .run = run, .end = end, .close = vxd_scene_close};

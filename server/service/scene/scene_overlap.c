@@ -16,13 +16,13 @@ enum {
 };
 
 struct overlap_job {
-    struct vxd_scene_job base; /* first: request->state is both */
-    size_t n;
-    size_t done;
+    struct vxd_scene_job base;              /* first: request->state is both */
     const struct vxd_svdag_region *regions; /* device */
-    struct vxd_scene_output states;
-    struct vxd_scene_output counts; /* n x 2 */
-    uint64_t *n_occupied;           /* host; the FREE ones behind it */
+    struct vxd_column *states;
+    struct vxd_column *counts; /* n x 2; NULL: nothing is counted */
+    /* Made of them: */
+    struct vxd_column *n_occupied;
+    struct vxd_column *n_free;
 };
 
 /* A region that is not finite is an error, unlike a point. */
@@ -49,24 +49,25 @@ enum vxd_status vxd_scene_overlap_check(struct vxd_request *request, struct vxd_
 {
     const Voxeld__V1__SceneOverlapRequest *input =
         (const Voxeld__V1__SceneOverlapRequest *)request->input;
-    struct overlap_job *job;
+    struct vxd_query *query;
     bool boxes = input->boxes != NULL;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_begin_check(request, sizeof *job, input->name, err));
-    job = request->state;
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct overlap_job), input->name, err));
+    query = request->state;
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     if (boxes == (input->balls != NULL)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "boxes",
                          "either boxes or balls are required, not both"));
     }
-    VXD_TRY(boxes
-                ? vxd_scene_check_numbers(input->boxes, "boxes", 6, false, &job->n, err)
-                : vxd_scene_check_numbers(input->balls, "balls", 4, false, &job->n, err));
+    VXD_TRY(
+        boxes ? vxd_scene_check_numbers(input->boxes, "boxes", 6, false, &query->n, err)
+              : vxd_scene_check_numbers(input->balls, "balls", 4, false, &query->n, err));
     VXD_TRY(boxes ? check_finite(input->boxes, "boxes", 6, err)
                   : check_finite(input->balls, "balls", 4, err));
-    request->bulk = job->n > request->server->config.bulk_points / CHUNK_ROWS;
-    request->cost_bytes = job->n * (sizeof(struct vxd_svdag_region) + 40);
+    query->part_rows = CHUNK_ROWS;
+    request->bulk = query->n > request->server->config.bulk_points / CHUNK_ROWS;
+    request->cost_bytes = query->n * (sizeof(struct vxd_svdag_region) + 40);
 out:
     return status;
 }
@@ -120,22 +121,23 @@ static enum vxd_status upload_regions(struct vxd_request *request,
         (const Voxeld__V1__SceneOverlapRequest *)request->input;
     struct overlap_job *job = request->state;
     struct vxd_scene_frame frame = vxd_scene_frame_of(&job->base.scene->spec, false);
+    size_t n = job->base.query.n;
     struct vxd_svdag_region *regions;
     const void *uploaded;
     void *block;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_take_host(request, job->n, sizeof *regions, &block, err));
+    VXD_TRY(vxd_scene_take_host(request, n, sizeof *regions, &block, err));
     regions = block;
-    for (size_t i = 0; i < job->n; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (input->boxes != NULL) {
             read_box(input->boxes, &frame, i, &regions[i]);
         } else {
             VXD_TRY(read_ball(input->balls, input->counts, &frame, i, &regions[i], err));
         }
     }
-    VXD_TRY(vxd_scene_upload(request, queue, regions, job->n * sizeof *regions, &uploaded,
-                             err));
+    VXD_TRY(
+        vxd_scene_upload(request, queue, regions, n * sizeof *regions, &uploaded, err));
     job->regions = uploaded;
 out:
     return status;
@@ -147,83 +149,58 @@ static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queu
     const Voxeld__V1__SceneOverlapRequest *input =
         (const Voxeld__V1__SceneOverlapRequest *)request->input;
     struct overlap_job *job = request->state;
-    void *block;
+    Voxeld__V1__SceneOverlapResponse *reply =
+        (Voxeld__V1__SceneOverlapResponse *)job->base.query.reply;
     enum vxd_status status;
 
     VXD_TRY(vxd_scene_open(request, input->name, input->at, err));
     VXD_TRY(upload_regions(request, queue, err));
-    VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 1, &job->states, err));
+    VXD_TRY(vxd_query_reserve(request, queue, VXD_UINT8, 0, &reply->states, &job->states,
+                              err));
     if (input->counts) {
-        VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 2 * sizeof(uint64_t),
-                                         &job->counts, err));
-        VXD_TRY(vxd_scene_take_host(request, job->n, 2 * sizeof(uint64_t), &block, err));
-        job->n_occupied = block;
+        VXD_TRY(
+            vxd_query_reserve(request, queue, VXD_UINT64, 2, NULL, &job->counts, err));
+        VXD_TRY(vxd_query_reserve_made(request, VXD_UINT64, 0, &reply->n_occupied,
+                                       &job->n_occupied, err));
+        VXD_TRY(vxd_query_reserve_made(request, VXD_UINT64, 0, &reply->n_free,
+                                       &job->n_free, err));
     }
 out:
     return status;
 }
 
-enum vxd_status vxd_scene_overlap_submit(struct vxd_request *request,
-                                         struct vxd_queue *queue, struct vxd_err *err)
+static enum vxd_status run(struct vxd_request *request, struct vxd_queue *queue,
+                           size_t first, size_t n, struct vxd_err *err)
 {
-    struct overlap_job *job = request->state;
-    const struct vxd_scene_job *base = &job->base;
-    size_t first = job->done;
-    size_t n;
-    enum vxd_status status = VXD_OK;
-
-    if (base->scene == NULL) {
-        VXD_TRY(begin(request, queue, err));
-    }
-    n = vxd_scene_next_chunk(request, job->n, CHUNK_ROWS, &job->done);
-    if (n > 0) {
-        VXD_TRY(vxd_svdag_overlap(queue, base->state.svdag, base->state.root,
-                                  job->regions + first, n,
-                                  (uint8_t *)job->states.device + first, err));
-    }
-    if (n > 0 && job->counts.device != NULL) {
-        VXD_TRY(vxd_svdag_count(queue, base->state.svdag, base->state.root,
-                                job->regions + first, n,
-                                (uint64_t *)job->counts.device + 2 * first, err));
-    }
-    if (!request->more) {
-        VXD_TRY(vxd_scene_fetch_output(request, queue, &job->states, err));
-        VXD_TRY(vxd_scene_fetch_output(request, queue, &job->counts, err));
-    }
-out:
-    return status;
-}
-
-enum vxd_status vxd_scene_overlap_finish(struct vxd_request *request,
-                                         struct vxd_queue *queue, struct vxd_err *err)
-{
-    const Voxeld__V1__SceneOverlapRequest *input =
-        (const Voxeld__V1__SceneOverlapRequest *)request->input;
     const struct overlap_job *job = request->state;
-    const uint64_t *counts = job->counts.bytes;
-    Voxeld__V1__SceneOverlapResponse *reply = vxd_message_new(
-        request->decoder, &voxeld__v1__scene_overlap_response__descriptor, err);
+    const struct vxd_scene_state *state = &job->base.state;
     enum vxd_status status;
 
-    if (reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
+    VXD_TRY(vxd_svdag_overlap(queue, state->svdag, state->root, job->regions + first, n,
+                              vxd_scene_row(job->states, first, 1), err));
+    if (job->counts != NULL) {
+        VXD_TRY(vxd_svdag_count(queue, state->svdag, state->root, job->regions + first, n,
+                                vxd_scene_row(job->counts, first, 2 * sizeof(uint64_t)),
+                                err));
     }
-    VXD_TRY(vxd_scene_new_seen(request, &reply->seen, err));
-    VXD_TRY(vxd_scene_show(request, VXD_UINT8, job->n, 0, job->states.bytes,
-                           &reply->states, err));
-    if (input->counts) {
-        for (size_t i = 0; i < job->n; i++) {
-            job->n_occupied[i] = counts[2 * i];
-            job->n_occupied[job->n + i] = counts[2 * i + 1];
-        }
-        VXD_TRY(vxd_scene_show(request, VXD_UINT64, job->n, 0, job->n_occupied,
-                               &reply->n_occupied, err));
-        VXD_TRY(vxd_scene_show(request, VXD_UINT64, job->n, 0,
-                               job->n > 0 ? job->n_occupied + job->n : NULL,
-                               &reply->n_free, err));
-    }
-    request->output = &reply->base;
-    vxd_scene_close(request, queue);
 out:
     return status;
 }
+
+static enum vxd_status end(struct vxd_request *request, struct vxd_queue *queue,
+                           struct vxd_err *err)
+{
+    const struct overlap_job *job = request->state;
+    const uint64_t *counts = job->counts != NULL ? job->counts->bytes : NULL;
+
+    (void)queue;
+    for (size_t i = 0; counts != NULL && i < job->base.query.n; i++) {
+        ((uint64_t *)job->n_occupied->bytes)[i] = counts[2 * i];
+        ((uint64_t *)job->n_free->bytes)[i] = counts[2 * i + 1];
+    }
+    return vxd_scene_new_seen(
+        request, &((Voxeld__V1__SceneOverlapResponse *)job->base.query.reply)->seen, err);
+}
+
+const struct vxd_query_calls vxd_scene_overlap_query = {
+    .begin = begin, .run = run, .end = end, .close = vxd_scene_close};

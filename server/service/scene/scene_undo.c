@@ -18,14 +18,14 @@ struct undo_job {
 
 enum vxd_status vxd_scene_undo_check(struct vxd_request *request, struct vxd_err *err)
 {
-    return vxd_scene_begin_check(
+    return vxd_noun_begin_check(
         request, sizeof(struct undo_job),
         ((const Voxeld__V1__SceneUndoRequest *)request->input)->name, err);
 }
 
 enum vxd_status vxd_scene_redo_check(struct vxd_request *request, struct vxd_err *err)
 {
-    return vxd_scene_begin_check(
+    return vxd_noun_begin_check(
         request, sizeof(struct undo_job),
         ((const Voxeld__V1__SceneRedoRequest *)request->input)->name, err);
 }

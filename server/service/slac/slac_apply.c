@@ -13,13 +13,11 @@
 
 struct apply_job {
     struct vxd_map_job base; /* first: request->state is both */
-    size_t n;
     struct vxd_deform_apply_args args;
     struct vxd_deform *deform;
     struct vxd_column *points;
     struct vxd_column *normals;
     struct vxd_column *inside;
-    Voxeld__V1__SlacApplyResponse *reply;
 };
 
 static enum vxd_status check_rows(const Voxeld__V1__Tensor *tensor, const char *field,
@@ -46,6 +44,7 @@ enum vxd_status vxd_slac_apply_check(struct vxd_request *request, struct vxd_err
     const Voxeld__V1__SlacApplyRequest *input =
         (const Voxeld__V1__SlacApplyRequest *)request->input;
     struct apply_job *job = vxd_message_array(request->decoder, 1, sizeof *job, err);
+    struct vxd_query *query = &job->base.query;
     size_t n_normals = 0;
     enum vxd_status status;
 
@@ -54,23 +53,23 @@ enum vxd_status vxd_slac_apply_check(struct vxd_request *request, struct vxd_err
     }
     request->state = job;
     VXD_TRY(vxd_noun_check_name(input->name, "name", err));
-    VXD_TRY(check_rows(input->points, "points", &job->n, err));
+    VXD_TRY(check_rows(input->points, "points", &query->n, err));
     if (input->normals != NULL) {
         VXD_TRY(check_rows(input->normals, "normals", &n_normals, err));
     }
-    if (input->normals != NULL && n_normals != job->n) {
+    if (input->normals != NULL && n_normals != query->n) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "normals",
-                         "are %zu, there are %zu points", n_normals, job->n));
+                         "are %zu, there are %zu points", n_normals, query->n));
     }
     VXD_TRY(vxd_slac_read_pose(input->t_grid_points, "T_grid_points",
                                &job->args.T_grid_in, err));
     VXD_TRY(
         vxd_slac_read_pose(input->t_out_grid, "T_out_grid", &job->args.T_out_grid, err));
     job->args.is_inverse = input->inverse;
-    job->args.n = job->n;
-    request->n_points = job->n;
-    request->cost_bytes = (uint64_t)job->n * POINT_BYTES;
-    request->bulk = job->n > request->server->config.bulk_points;
+    job->args.n = query->n;
+    request->n_points = query->n;
+    request->cost_bytes = (uint64_t)query->n * POINT_BYTES;
+    request->bulk = query->n > request->server->config.bulk_points;
 out:
     return status;
 }
@@ -79,14 +78,15 @@ static enum vxd_status upload_rows(struct vxd_queue *queue, struct apply_job *jo
                                    const Voxeld__V1__Tensor *tensor, const char *field,
                                    const float **out, struct vxd_err *err)
 {
+    size_t n = job->base.query.n;
     enum vxd_dtype dtype = VXD_FLOAT32;
     const void *host = NULL;
     const void *device = NULL;
     enum vxd_status status;
 
-    VXD_TRY(vxd_map_read_rows(&job->base, queue, tensor, field, job->n, 3, false, &dtype,
+    VXD_TRY(vxd_map_read_rows(&job->base, queue, tensor, field, n, 3, false, &dtype,
                               &host, err));
-    VXD_TRY(vxd_map_upload(&job->base, queue, host, job->n * 12, &device, err));
+    VXD_TRY(vxd_map_upload(&job->base, queue, host, n * 12, &device, err));
     *out = device;
 out:
     return status;
@@ -96,75 +96,75 @@ static enum vxd_status reserve(struct vxd_request *request, struct vxd_queue *qu
                                struct vxd_err *err)
 {
     struct apply_job *job = request->state;
-    bool has_normals = job->args.normals != NULL;
+    struct vxd_query *query = request->state;
+    Voxeld__V1__SlacApplyResponse *reply = (Voxeld__V1__SlacApplyResponse *)query->reply;
+    size_t n_normals = job->args.normals != NULL ? query->n : 0;
     enum vxd_status status;
 
-    VXD_TRY(
-        vxd_columns_reserve(&job->base.columns, queue, job->n, 12, &job->points, err));
-    VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n, 1, &job->inside, err));
-    VXD_TRY(
-        vxd_column_new_tensor(request, VXD_FLOAT32, job->n, 3, &job->reply->points, err));
-    VXD_TRY(vxd_column_new_tensor(request, VXD_FLOAT32, has_normals ? job->n : 0, 3,
-                                  &job->reply->normals, err));
-    if (has_normals) {
-        VXD_TRY(vxd_columns_reserve(&job->base.columns, queue, job->n, 12, &job->normals,
-                                    err));
-        job->args.out_normals = job->normals->device;
-    }
+    VXD_TRY(vxd_query_reserve(request, queue, VXD_FLOAT32, 3, &reply->points,
+                              &job->points, err));
+    VXD_TRY(vxd_query_reserve(request, queue, VXD_UINT8, 0, NULL, &job->inside, err));
+    VXD_TRY(vxd_columns_reserve_shown(request, &query->columns, queue, VXD_FLOAT32,
+                                      n_normals, 3, &reply->normals, &job->normals, err));
     job->args.out_points = job->points->device;
+    job->args.out_normals = job->normals->device;
     job->args.is_inside = job->inside->device;
+    reply->n_normals = n_normals;
 out:
     return status;
 }
 
-enum vxd_status vxd_slac_apply_submit(struct vxd_request *request,
-                                      struct vxd_queue *queue, struct vxd_err *err)
+static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queue,
+                             struct vxd_err *err)
 {
     const Voxeld__V1__SlacApplyRequest *input =
         (const Voxeld__V1__SlacApplyRequest *)request->input;
     struct apply_job *job = request->state;
+    bool has_rows = job->base.query.n > 0;
     enum vxd_status status;
 
-    job->reply = vxd_message_new(request->decoder,
-                                 &voxeld__v1__slac_apply_response__descriptor, err);
-    if (job->reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
     VXD_TRY(vxd_map_open(request, input->name, err));
     VXD_TRY(vxd_slac_open_grid(queue, job->base.map, "name", &job->deform, err));
-    if (job->n > 0) {
+    if (has_rows) {
         VXD_TRY(upload_rows(queue, job, input->points, "points", &job->args.points, err));
     }
-    if (input->normals != NULL && job->n > 0) {
+    if (input->normals != NULL && has_rows) {
         VXD_TRY(
             upload_rows(queue, job, input->normals, "normals", &job->args.normals, err));
     }
-    VXD_TRY(reserve(request, queue, err));
-    VXD_TRY(vxd_deform_apply(queue, job->deform, &job->args, err));
-    VXD_TRY(vxd_columns_fetch(&job->base.columns, queue, err));
-    request->output = &job->reply->base;
+    status = reserve(request, queue, err);
 out:
     return status;
 }
 
-enum vxd_status vxd_slac_apply_finish(struct vxd_request *request,
-                                      struct vxd_queue *queue, struct vxd_err *err)
+static enum vxd_status run(struct vxd_request *request, struct vxd_queue *queue,
+                           size_t first, size_t n, struct vxd_err *err)
 {
     struct apply_job *job = request->state;
 
+    (void)first; /* all rows are of one stage */
+    (void)n;
+    return vxd_deform_apply(queue, job->deform, &job->args, err);
+}
+
+static enum vxd_status end(struct vxd_request *request, struct vxd_queue *queue,
+                           struct vxd_err *err)
+{
+    struct apply_job *job = request->state;
+    Voxeld__V1__SlacApplyResponse *reply =
+        (Voxeld__V1__SlacApplyResponse *)job->base.query.reply;
+
     (void)queue;
     (void)err;
-    vxd_column_show(job->reply->points, job->points);
-    if (job->normals != NULL) {
-        vxd_column_show(job->reply->normals, job->normals);
-        job->reply->n_normals = job->n;
-    }
-    job->reply->n_points = job->n;
-    job->reply->n_inside = vxd_column_count(job->inside, job->n);
-    job->reply->engine_ms = (double)request->engine_ns / 1e6;
+    reply->n_points = job->base.query.n;
+    reply->n_inside = vxd_column_count(job->inside, job->base.query.n);
+    reply->engine_ms = (double)request->engine_ns / 1e6;
     vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_NAMED_READ);
     return VXD_OK;
 }
+
+const struct vxd_query_calls vxd_slac_apply_query = {
+    .begin = begin, .run = run, .end = end};
 
 void vxd_slac_apply_release(struct vxd_request *request, struct vxd_queue *queue)
 {
@@ -185,12 +185,6 @@ struct deform_job {
     struct vxd_deform *deform;
     Voxeld__V1__SlacDeformVolumeResponse *reply;
 };
-
-bool vxd_slac_deform_volume_changes(const struct vxd_request *request)
-{
-    (void)request;
-    return true;
-}
 
 enum vxd_status vxd_slac_deform_volume_check(struct vxd_request *request,
                                              struct vxd_err *err)

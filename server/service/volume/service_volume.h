@@ -6,7 +6,7 @@
 
 #include "server/registry/volumes/volumes.h"
 #include "server/request/request.h"
-#include "server/service/columns/columns.h"
+#include "server/service/columns/query.h"
 
 /* The commit of a request on a durable volume. Zero-initialised it is none. */
 struct vxd_volume_commit {
@@ -18,11 +18,11 @@ struct vxd_volume_commit {
 };
 
 struct vxd_volume_job {
+    struct vxd_query query;          /* first: request->state is both */
     struct vxd_named_volume *volume; /* held */
     struct vxd_named_volume *made;   /* a new one, not findable yet; held */
     struct vxd_volume_commit commit;
     int32_t *forgotten; /* keys of blocks that made room; freed by release */
-    struct vxd_columns columns;
 };
 
 /* --- volume_commit.c: durable volumes -------------------------------------------------- */

@@ -22,13 +22,7 @@ enum {
 struct cast_job {
     struct vxd_volume_job base; /* first: request->state is both */
     struct vxd_volume_casting casting;
-    Voxeld__V1__VolumeCastRaysResponse *reply;
     struct vxd_column *depth;
-    struct vxd_column *vertices;
-    struct vxd_column *normals;
-    struct vxd_column *colours;
-    struct vxd_column *labels;
-    struct vxd_column *weights;
     struct vxd_volume_lidar lidar; /* of the casting, where the picture is a lidar's */
 };
 
@@ -104,38 +98,44 @@ static enum vxd_status reserve(struct vxd_request *request, struct vxd_queue *qu
         (const Voxeld__V1__VolumeCastRaysRequest *)request->input;
     struct cast_job *job = request->state;
     struct vxd_volume_cast_args *args = &job->casting.args;
-    Voxeld__V1__VolumeCastRaysResponse *reply = job->reply;
+    Voxeld__V1__VolumeCastRaysResponse *reply =
+        (Voxeld__V1__VolumeCastRaysResponse *)job->base.query.reply;
+    const struct {
+        bool is_asked_for;
+        enum vxd_dtype dtype;
+        size_t n_elements;
+        Voxeld__V1__Tensor **tensor;
+    } columns[] = {
+        {true, VXD_FLOAT32, 0, &reply->depth},
+        {input->vertices, VXD_FLOAT32, 3, &reply->vertices},
+        {input->normals, VXD_FLOAT32, 3, &reply->normals},
+        {input->colours, VXD_UINT8, 3, &reply->colours},
+        {input->labels, VXD_UINT8, 0, &reply->labels},
+        {input->weights, VXD_FLOAT32, 0, &reply->weights},
+    };
+    enum {
+        N_COLUMNS = sizeof columns / sizeof columns[0]
+    };
     size_t n = picture_width(args) * (size_t)picture_height(args);
-    enum vxd_status status;
+    struct vxd_column *reserved[N_COLUMNS] = {NULL};
+    void *device[N_COLUMNS] = {NULL};
+    enum vxd_status status = VXD_OK;
 
-    VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_FLOAT32, n,
-                                      0, &reply->depth, &job->depth, err));
-    args->depth = job->depth->device;
-    if (input->vertices) {
-        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_FLOAT32,
-                                          n, 3, &reply->vertices, &job->vertices, err));
-        args->vertex = job->vertices->device;
+    for (size_t i = 0; i < N_COLUMNS; i++) {
+        if (columns[i].is_asked_for) {
+            VXD_TRY(vxd_columns_reserve_shown(request, &job->base.query.columns, queue,
+                                              columns[i].dtype, n, columns[i].n_elements,
+                                              columns[i].tensor, &reserved[i], err));
+            device[i] = reserved[i]->device;
+        }
     }
-    if (input->normals) {
-        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_FLOAT32,
-                                          n, 3, &reply->normals, &job->normals, err));
-        args->normal = job->normals->device;
-    }
-    if (input->colours) {
-        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_UINT8,
-                                          n, 3, &reply->colours, &job->colours, err));
-        args->colour = job->colours->device;
-    }
-    if (input->labels) {
-        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_UINT8,
-                                          n, 0, &reply->labels, &job->labels, err));
-        args->label = job->labels->device;
-    }
-    if (input->weights) {
-        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_FLOAT32,
-                                          n, 0, &reply->weights, &job->weights, err));
-        args->weight = job->weights->device;
-    }
+    job->depth = reserved[0];
+    args->depth = device[0];
+    args->vertex = device[1];
+    args->normal = device[2];
+    args->colour = device[3];
+    args->label = device[4];
+    args->weight = device[5];
 out:
     return status;
 }
@@ -193,7 +193,7 @@ enum vxd_status vxd_volume_cast_rows(struct vxd_request *request, struct vxd_que
                                      struct vxd_volume_casting *casting, bool *is_done,
                                      struct vxd_err *err)
 {
-    struct vxd_volume_job *job = request->state;
+    const struct vxd_volume_job *job = request->state;
     struct vxd_volume_cast_args *args = &casting->args;
     int height = picture_height(args);
     int left = height - args->row_end;
@@ -212,46 +212,18 @@ enum vxd_status vxd_volume_cast_rows(struct vxd_request *request, struct vxd_que
     args->row_end += left < casting->stage_rows ? left : casting->stage_rows;
     VXD_TRY(vxd_volume_cast(queue, job->volume->state.volume, args, err));
     *is_done = args->row_end == height;
-    if (*is_done) {
-        VXD_TRY(vxd_columns_fetch(&job->columns, queue, err));
-    }
 out:
     return status;
 }
 
-/* Queues the next rows, and the copies to the host with the last ones. */
-static enum vxd_status cast_rows(struct vxd_request *request, struct vxd_queue *queue,
-                                 struct vxd_err *err)
-{
-    struct cast_job *job = request->state;
-    bool is_done;
-    enum vxd_status status;
-
-    VXD_TRY(vxd_volume_cast_rows(request, queue, &job->casting, &is_done, err));
-    request->more = !is_done;
-    if (is_done) {
-        request->output = &job->reply->base;
-    }
-out:
-    return status;
-}
-
-enum vxd_status vxd_volume_cast_rays_submit(struct vxd_request *request,
-                                            struct vxd_queue *queue, struct vxd_err *err)
+static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queue,
+                             struct vxd_err *err)
 {
     const Voxeld__V1__VolumeCastRaysRequest *input =
         (const Voxeld__V1__VolumeCastRaysRequest *)request->input;
     struct cast_job *job = request->state;
     enum vxd_status status;
 
-    if (job->casting.stage_rows > 0) {
-        return cast_rows(request, queue, err);
-    }
-    job->reply = vxd_message_new(request->decoder,
-                                 &voxeld__v1__volume_cast_rays_response__descriptor, err);
-    if (job->reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
     VXD_TRY(vxd_volume_open(request, input->name, err));
     if (input->colours && !job->base.volume->spec.has_colour) {
         VXD_TRY(vxd_fail(err, VXD_FAILED_PRECONDITION, "colours",
@@ -263,16 +235,30 @@ enum vxd_status vxd_volume_cast_rays_submit(struct vxd_request *request,
     }
     VXD_TRY(vxd_volume_plan_casting(request, queue, &job->casting, err));
     VXD_TRY(reserve(request, queue, err));
-    VXD_TRY(cast_rows(request, queue, err));
+    job->base.query.n = (size_t)picture_height(&job->casting.args);
+    job->base.query.part_rows = (size_t)job->casting.stage_rows;
 out:
     return status;
 }
 
-enum vxd_status vxd_volume_cast_rays_finish(struct vxd_request *request,
-                                            struct vxd_queue *queue, struct vxd_err *err)
+/* The casting counts the rows itself. */
+static enum vxd_status run(struct vxd_request *request, struct vxd_queue *queue,
+                           size_t first, size_t n, struct vxd_err *err)
 {
     struct cast_job *job = request->state;
-    Voxeld__V1__VolumeCastRaysResponse *reply = job->reply;
+    bool is_done;
+
+    (void)first;
+    (void)n;
+    return vxd_volume_cast_rows(request, queue, &job->casting, &is_done, err);
+}
+
+static enum vxd_status end(struct vxd_request *request, struct vxd_queue *queue,
+                           struct vxd_err *err)
+{
+    struct cast_job *job = request->state;
+    Voxeld__V1__VolumeCastRaysResponse *reply =
+        (Voxeld__V1__VolumeCastRaysResponse *)job->base.query.reply;
     const float *depth = job->depth->bytes;
     size_t n = job->depth->n_bytes / sizeof *depth;
 
@@ -280,15 +266,12 @@ enum vxd_status vxd_volume_cast_rays_finish(struct vxd_request *request,
     (void)err;
     reply->width = (uint32_t)picture_width(&job->casting.args);
     reply->height = (uint32_t)picture_height(&job->casting.args);
-    vxd_column_show(reply->depth, job->depth);
-    vxd_column_show(reply->vertices, job->vertices);
-    vxd_column_show(reply->normals, job->normals);
-    vxd_column_show(reply->colours, job->colours);
-    vxd_column_show(reply->labels, job->labels);
-    vxd_column_show(reply->weights, job->weights);
     for (size_t i = 0; i < n; i++) {
         reply->n_hits += depth[i] > 0 ? 1 : 0;
     }
     reply->engine_ms = (double)request->engine_ns / 1e6;
     return VXD_OK;
 }
+
+const struct vxd_query_calls vxd_volume_cast_rays_query = {
+    .begin = begin, .run = run, .end = end};

@@ -6,6 +6,7 @@
 #include "gpu/volume/volume_math.h"
 #include "server/instance/instance.h"
 #include "server/registry/fields/registry_fields.h"
+#include "server/service/field/service_field.h"
 #include "server/service/scene/scene.h"
 #include "server/service/service.h"
 #include "server/service/volume/volume_service.h"
@@ -25,8 +26,6 @@ enum {
 struct distance_job {
     struct vxd_volume_job base; /* first: request->state is both */
     uint64_t version;
-    size_t n;
-    size_t done;
     uint64_t n_outside;
     struct vxd_kept_field *field;
     struct vxd_field_want want;
@@ -37,7 +36,6 @@ struct distance_job {
     const double *points; /* device */
     struct vxd_column *distances;
     struct vxd_column *gradients;
-    Voxeld__V1__VolumeDistanceResponse *reply;
 };
 
 static const Voxeld__V1__VolumeDistanceRequest *
@@ -50,15 +48,15 @@ enum vxd_status vxd_volume_distance_check(struct vxd_request *request,
                                           struct vxd_err *err)
 {
     const Voxeld__V1__VolumeDistanceRequest *input = input_of(request);
-    struct distance_job *job;
+    struct vxd_query *query;
     enum vxd_status status;
 
-    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
-    job = request->state;
+    VXD_TRY(vxd_noun_begin_check(request, sizeof(struct distance_job), input->name, err));
+    query = request->state;
     if (input->points == NULL) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "points", "is required"));
     }
-    VXD_TRY(vxd_scene_check_numbers(input->points, "points", 3, false, &job->n, err));
+    VXD_TRY(vxd_scene_check_numbers(input->points, "points", 3, false, &query->n, err));
     if (!(input->max_distance_m >= 0) || !isfinite(input->max_distance_m)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "max_distance_m",
                          "is %g, it must be >= 0 and finite", input->max_distance_m));
@@ -71,9 +69,10 @@ enum vxd_status vxd_volume_distance_check(struct vxd_request *request,
                          (int)input->unknown));
     }
     VXD_TRY(vxd_volume_check_number(input->min_weight, "min_weight", 0, MAX_WEIGHT, err));
-    VXD_TRY(vxd_scene_check_reply(job->n, ROW_BYTES, err));
-    request->bulk = job->n > request->server->config.bulk_points;
-    request->cost_bytes = job->n * ROW_BYTES;
+    VXD_TRY(vxd_scene_check_reply(query->n, ROW_BYTES, err));
+    query->part_rows = vxd_field_on_gpu(request) ? POINTS_PART_CUDA : POINTS_PART_CPU;
+    request->bulk = query->n > request->server->config.bulk_points;
+    request->cost_bytes = query->n * ROW_BYTES;
 out:
     return status;
 }
@@ -115,7 +114,7 @@ static void read_points(struct vxd_request *request, double *points)
     double low[3] = {INFINITY, INFINITY, INFINITY};
     double high[3] = {-INFINITY, -INFINITY, -INFINITY};
 
-    for (size_t i = 0; i < job->n; i++) {
+    for (size_t i = 0; i < job->base.query.n; i++) {
         double *p = points + 3 * i;
         bool is_inside = true;
 
@@ -165,8 +164,10 @@ static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queu
                              struct vxd_err *err)
 {
     struct distance_job *job = request->state;
+    Voxeld__V1__VolumeDistanceResponse *reply =
+        (Voxeld__V1__VolumeDistanceResponse *)job->base.query.reply;
     struct vxd_volume_info info;
-    size_t n_bytes = job->n * 3 * sizeof(double);
+    size_t n_bytes = job->base.query.n * 3 * sizeof(double);
     const void *points;
     enum vxd_status status;
 
@@ -180,27 +181,15 @@ static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queu
     VXD_TRY(vxd_upload(queue, job->host_points.ptr, n_bytes, &job->device_points, &points,
                        err));
     job->points = points;
-    job->reply = vxd_message_new(request->decoder,
-                                 &voxeld__v1__volume_distance_response__descriptor, err);
-    if (job->reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_FLOAT32,
-                                      job->n, 0, &job->reply->distances, &job->distances,
-                                      err));
-    VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_FLOAT32,
-                                      job->n, 3, &job->reply->gradients, &job->gradients,
-                                      err));
+    VXD_TRY(vxd_query_reserve(request, queue, VXD_FLOAT32, 0, &reply->distances,
+                              &job->distances, err));
+    VXD_TRY(vxd_query_reserve(request, queue, VXD_FLOAT32, 3, &reply->gradients,
+                              &job->gradients, err));
 out:
     return status;
 }
 
 /* --- stages ---------------------------------------------------------------------------------- */
-
-static bool on_gpu(const struct vxd_queue *queue)
-{
-    return vxd_context_backend(vxd_queue_context(queue)) == VXD_BACKEND_CUDA;
-}
 
 /* errors  ABORTED  the volume is another one than in the first stage */
 static enum vxd_status check_unchanged(const struct distance_job *job,
@@ -217,7 +206,7 @@ static enum vxd_status check_unchanged(const struct distance_job *job,
                           job->base.volume->named.terms.name);
 }
 
-/* One stage on the way to the field; another one follows in any case. */
+/* One stage on the way to the field. */
 static enum vxd_status prepare_field(struct vxd_request *request, struct vxd_queue *queue,
                                      struct vxd_err *err)
 {
@@ -228,7 +217,6 @@ static enum vxd_status prepare_field(struct vxd_request *request, struct vxd_que
     size_t now;
     enum vxd_status status = VXD_OK;
 
-    request->more = true;
     if (job->field == NULL) {
         VXD_TRY(vxd_fields_claim(fields, queue, &job->want, "points", &job->field, &claim,
                                  err));
@@ -239,7 +227,7 @@ static enum vxd_status prepare_field(struct vxd_request *request, struct vxd_que
         }
     }
     left = vxd_field_n_parts(vxd_fields_get(job->field)) - job->next_part;
-    now = on_gpu(queue) ? FIELD_PARTS_GPU : 1;
+    now = vxd_field_on_gpu(request) ? FIELD_PARTS_GPU : 1;
     now = now < left ? now : left;
     if (left == 0) {
         vxd_fields_set_ready(fields, job->field, job->want.version);
@@ -254,47 +242,43 @@ out:
     return status;
 }
 
-enum vxd_status vxd_volume_distance_submit(struct vxd_request *request,
-                                           struct vxd_queue *queue, struct vxd_err *err)
+/* The points come in the stage after the one that has made the field. */
+static enum vxd_status prepare(struct vxd_request *request, struct vxd_queue *queue,
+                               bool *is_ready, struct vxd_err *err)
 {
-    struct distance_job *job = request->state;
-    size_t first;
-    size_t n;
-    enum vxd_status status = VXD_OK;
+    const struct distance_job *job = request->state;
+    enum vxd_status status;
 
-    if (job->reply == NULL) {
-        VXD_TRY(begin(request, queue, err));
-    }
     VXD_TRY(check_unchanged(job, err));
+    *is_ready = job->is_ready;
     if (!job->is_ready) {
-        return prepare_field(request, queue, err);
-    }
-    first = job->done;
-    n = vxd_scene_next_chunk(
-        request, job->n, on_gpu(queue) ? POINTS_PART_CUDA : POINTS_PART_CPU, &job->done);
-    VXD_TRY(vxd_field_query_volume(queue, vxd_fields_get(job->field),
-                                   job->base.volume->state.volume,
-                                   input_of(request)->min_weight, job->points + 3 * first,
-                                   n, (float *)job->distances->device + first,
-                                   (float *)job->gradients->device + 3 * first, err));
-    if (!request->more) {
-        VXD_TRY(vxd_columns_fetch(&job->base.columns, queue, err));
-        request->output = &job->reply->base;
+        VXD_TRY(prepare_field(request, queue, err));
     }
 out:
     return status;
 }
 
-enum vxd_status vxd_volume_distance_finish(struct vxd_request *request,
-                                           struct vxd_queue *queue, struct vxd_err *err)
+static enum vxd_status run(struct vxd_request *request, struct vxd_queue *queue,
+                           size_t first, size_t n, struct vxd_err *err)
 {
     const struct distance_job *job = request->state;
-    Voxeld__V1__VolumeDistanceResponse *reply = job->reply;
+
+    return vxd_field_query_volume(queue, vxd_fields_get(job->field),
+                                  job->base.volume->state.volume,
+                                  input_of(request)->min_weight, job->points + 3 * first,
+                                  n, (float *)job->distances->device + first,
+                                  (float *)job->gradients->device + 3 * first, err);
+}
+
+static enum vxd_status end(struct vxd_request *request, struct vxd_queue *queue,
+                           struct vxd_err *err)
+{
+    const struct distance_job *job = request->state;
+    Voxeld__V1__VolumeDistanceResponse *reply =
+        (Voxeld__V1__VolumeDistanceResponse *)job->base.query.reply;
 
     (void)queue;
     (void)err;
-    vxd_column_show(reply->distances, job->distances);
-    vxd_column_show(reply->gradients, job->gradients);
     reply->max_distance_m =
         (job->want.spec.max_distance - SPARE) * job->want.spec.voxel_size_m;
     reply->n_outside = job->n_outside;
@@ -302,6 +286,9 @@ enum vxd_status vxd_volume_distance_finish(struct vxd_request *request,
     reply->engine_ms = (double)request->engine_ns / 1e6;
     return VXD_OK;
 }
+
+const struct vxd_query_calls vxd_volume_distance_query = {
+    .begin = begin, .prepare = prepare, .run = run, .end = end};
 
 void vxd_volume_distance_release(struct vxd_request *request, struct vxd_queue *queue)
 {

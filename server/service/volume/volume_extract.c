@@ -20,7 +20,7 @@ struct extract_job {
     struct vxd_surface_args args;
     struct vxd_surface *surface;
     struct vxd_surface_counts n;
-    Voxeld__V1__VolumeExtractResponse *reply;
+    struct vxd_surface_outputs out;
     struct vxd_column *vertices;
     struct vxd_column *normals;
     struct vxd_column *colours;
@@ -29,6 +29,19 @@ struct extract_job {
     struct vxd_column *blocks;
     struct vxd_buffer ply;
 };
+
+static Voxeld__V1__VolumeExtractResponse *reply_of(const struct vxd_request *request)
+{
+    const struct vxd_query *query = request->state;
+
+    return (Voxeld__V1__VolumeExtractResponse *)query->reply;
+}
+
+static bool is_ply(const struct vxd_request *request)
+{
+    return ((const Voxeld__V1__VolumeExtractRequest *)request->input)->format ==
+           VOXELD__V1__VOLUME_FORMAT__VOLUME_PLY;
+}
 
 /* Memory that a surface takes, about, before its volume is known: as much as the blocks that it is
  * made of, and no more than all volumes have. */
@@ -95,41 +108,47 @@ static enum vxd_status check_size(const struct extract_job *job, bool is_file,
     return VXD_OK;
 }
 
+/* A file is made of the columns instead of tensors. */
 static enum vxd_status reserve(struct vxd_request *request, struct vxd_queue *queue,
-                               struct vxd_surface_outputs *out, struct vxd_err *err)
+                               struct vxd_err *err)
 {
-    struct extract_job *job = request->state;
-    Voxeld__V1__VolumeExtractResponse *reply = job->reply;
     const Voxeld__V1__VolumeExtractRequest *input =
         (const Voxeld__V1__VolumeExtractRequest *)request->input;
-    size_t n_colours =
-        job->base.volume->spec.has_colour || input->albedo ? job->n.n_vertices : 0;
-    size_t n_labels = job->base.volume->spec.has_labels ? job->n.n_vertices : 0;
-    enum vxd_status status;
+    struct extract_job *job = request->state;
+    const struct vxd_volume_spec *spec = &job->base.volume->spec;
+    Voxeld__V1__VolumeExtractResponse *reply = reply_of(request);
+    size_t n_vertices = job->n.n_vertices;
+    size_t n_colours = spec->has_colour || input->albedo ? n_vertices : 0;
+    size_t n_labels = spec->has_labels ? n_vertices : 0;
+    const struct {
+        enum vxd_dtype dtype;
+        size_t n;
+        size_t n_elements;
+        Voxeld__V1__Tensor **tensor;
+        struct vxd_column **column;
+    } columns[] = {
+        {VXD_FLOAT32, n_vertices, 3, &reply->vertices, &job->vertices},
+        {VXD_FLOAT32, n_vertices, 3, &reply->normals, &job->normals},
+        {VXD_UINT8, n_colours, 3, &reply->colours, &job->colours},
+        {VXD_UINT8, n_labels, 0, &reply->labels, &job->labels},
+        {VXD_INT32, job->n.n_triangles, 3, &reply->triangles, &job->triangles},
+        {VXD_INT32, job->n.n_blocks, 4, &reply->blocks, &job->blocks},
+    };
+    enum vxd_status status = VXD_OK;
 
-    VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_FLOAT32,
-                                      job->n.n_vertices, 3, &reply->vertices,
-                                      &job->vertices, err));
-    VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_FLOAT32,
-                                      job->n.n_vertices, 3, &reply->normals,
-                                      &job->normals, err));
-    VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_UINT8,
-                                      n_colours, 3, &reply->colours, &job->colours, err));
-    VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_UINT8,
-                                      n_labels, 0, &reply->labels, &job->labels, err));
-    VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_INT32,
-                                      job->n.n_triangles, 3, &reply->triangles,
-                                      &job->triangles, err));
-    VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_INT32,
-                                      job->n.n_blocks, 4, &reply->blocks, &job->blocks,
-                                      err));
-    *out = (struct vxd_surface_outputs){.vertices = job->vertices->device,
-                                        .normals = job->normals->device,
-                                        .colours = job->colours->device,
-                                        .has_albedo = input->albedo,
-                                        .labels = job->labels->device,
-                                        .triangles = job->triangles->device,
-                                        .blocks = job->blocks->device};
+    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
+        VXD_TRY(vxd_columns_reserve_shown(
+            request, &job->base.query.columns, queue, columns[i].dtype, columns[i].n,
+            columns[i].n_elements, is_ply(request) ? NULL : columns[i].tensor,
+            columns[i].column, err));
+    }
+    job->out = (struct vxd_surface_outputs){.vertices = job->vertices->device,
+                                            .normals = job->normals->device,
+                                            .colours = job->colours->device,
+                                            .has_albedo = input->albedo,
+                                            .labels = job->labels->device,
+                                            .triangles = job->triangles->device,
+                                            .blocks = job->blocks->device};
     reply->n_colours = n_colours;
     reply->n_labels = n_labels;
 out:
@@ -158,9 +177,10 @@ static enum vxd_status check_work(const struct vxd_queue *queue,
     return VXD_OK;
 }
 
-static void set_counts(struct extract_job *job)
+static void set_counts(struct vxd_request *request)
 {
-    Voxeld__V1__VolumeExtractResponse *reply = job->reply;
+    const struct extract_job *job = request->state;
+    Voxeld__V1__VolumeExtractResponse *reply = reply_of(request);
     struct vxd_volume_info info;
 
     vxd_volume_get_info(job->base.volume->state.volume, &info);
@@ -175,21 +195,15 @@ static void set_counts(struct extract_job *job)
     }
 }
 
-enum vxd_status vxd_volume_extract_submit(struct vxd_request *request,
-                                          struct vxd_queue *queue, struct vxd_err *err)
+static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queue,
+                             struct vxd_err *err)
 {
     const Voxeld__V1__VolumeExtractRequest *input =
         (const Voxeld__V1__VolumeExtractRequest *)request->input;
     struct extract_job *job = request->state;
-    struct vxd_surface_outputs out;
     struct vxd_volume_info info;
     enum vxd_status status;
 
-    job->reply = vxd_message_new(request->decoder,
-                                 &voxeld__v1__volume_extract_response__descriptor, err);
-    if (job->reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
     VXD_TRY(vxd_volume_open(request, input->name, err));
     if (input->albedo && !job->base.volume->spec.has_albedo) {
         VXD_TRY(vxd_fail(err, VXD_FAILED_PRECONDITION, "albedo",
@@ -203,11 +217,10 @@ enum vxd_status vxd_volume_extract_submit(struct vxd_request *request,
     VXD_TRY(vxd_surface_create(queue, job->base.volume->state.volume, &job->args,
                                &job->surface, err));
     vxd_surface_get_counts(job->surface, &job->n);
-    VXD_TRY(check_size(job, input->format == VOXELD__V1__VOLUME_FORMAT__VOLUME_PLY, err));
-    VXD_TRY(reserve(request, queue, &out, err));
-    VXD_TRY(vxd_surface_write(queue, job->surface, &out, err));
-    VXD_TRY(vxd_columns_fetch(&job->base.columns, queue, err));
-    if (input->format == VOXELD__V1__VOLUME_FORMAT__VOLUME_PLY) {
+    VXD_TRY(check_size(job, is_ply(request), err));
+    VXD_TRY(reserve(request, queue, err));
+    VXD_TRY(vxd_surface_write(queue, job->surface, &job->out, err));
+    if (is_ply(request)) {
         const struct vxd_volume_mesh mesh = {.n_vertices = job->n.n_vertices,
                                              .n_triangles = job->n.n_triangles,
                                              .colours = job->colours->device};
@@ -215,16 +228,14 @@ enum vxd_status vxd_volume_extract_submit(struct vxd_request *request,
         VXD_TRY(vxd_host_alloc(vxd_queue_context(queue), vxd_volume_ply_bytes(&mesh),
                                &job->ply, err));
     }
-    set_counts(job);
-    request->output = &job->reply->base;
+    set_counts(request);
 out:
     return status;
 }
 
 /* The file instead of the arrays. */
-static void show_ply(struct extract_job *job)
+static void write_ply(struct extract_job *job, Voxeld__V1__VolumeExtractResponse *reply)
 {
-    Voxeld__V1__VolumeExtractResponse *reply = job->reply;
     const struct vxd_volume_mesh mesh = {
         .n_vertices = job->n.n_vertices,
         .n_triangles = job->n.n_triangles,
@@ -233,38 +244,25 @@ static void show_ply(struct extract_job *job)
         .colours = job->colours->n_bytes > 0 ? job->colours->bytes : NULL,
         .triangles = job->triangles->bytes};
 
-    reply->vertices = NULL;
-    reply->normals = NULL;
-    reply->colours = NULL;
-    reply->labels = NULL;
-    reply->triangles = NULL;
-    reply->blocks = NULL;
     vxd_volume_write_ply(&mesh, job->ply.ptr);
     reply->ply.data = job->ply.ptr;
     reply->ply.len = job->ply.n_bytes;
 }
 
-enum vxd_status vxd_volume_extract_finish(struct vxd_request *request,
-                                          struct vxd_queue *queue, struct vxd_err *err)
+static enum vxd_status end(struct vxd_request *request, struct vxd_queue *queue,
+                           struct vxd_err *err)
 {
-    struct extract_job *job = request->state;
-    Voxeld__V1__VolumeExtractResponse *reply = job->reply;
-
     (void)queue;
     (void)err;
-    reply->engine_ms = (double)request->engine_ns / 1e6;
-    if (job->ply.n_bytes > 0) {
-        show_ply(job);
-        return VXD_OK;
+    reply_of(request)->engine_ms = (double)request->engine_ns / 1e6;
+    if (is_ply(request)) {
+        write_ply(request->state, reply_of(request));
     }
-    vxd_column_show(reply->vertices, job->vertices);
-    vxd_column_show(reply->normals, job->normals);
-    vxd_column_show(reply->colours, job->colours);
-    vxd_column_show(reply->labels, job->labels);
-    vxd_column_show(reply->triangles, job->triangles);
-    vxd_column_show(reply->blocks, job->blocks);
     return VXD_OK;
 }
+
+/* All of a surface is written at once, since what its rows are of is counted by then. */
+const struct vxd_query_calls vxd_volume_extract_query = {.begin = begin, .end = end};
 
 void vxd_volume_extract_release(struct vxd_request *request, struct vxd_queue *queue)
 {

@@ -72,10 +72,7 @@ enum vxd_status vxd_volume_import_scene_check(struct vxd_request *request,
 
     VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
-    if (!vxd_is_name(input->scene)) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "scene",
-                         "\"%.63s\" is no name: " VXD_NAME_RULE, input->scene));
-    }
+    VXD_TRY(vxd_noun_check_name(input->scene, "scene", err));
     if (input->version != 0 && input->snapshot[0] != '\0') {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "snapshot",
                          "goes not with version: one of the two says which"));

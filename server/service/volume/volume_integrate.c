@@ -60,9 +60,8 @@ enum vxd_status vxd_volume_integrate_check(struct vxd_request *request,
     if (input->deform[0] == '\0' && input->t_grid_camera != NULL) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "T_grid_camera", "goes with deform"));
     }
-    if (input->deform[0] != '\0' && !vxd_is_name(input->deform)) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "deform",
-                         "\"%.63s\" is no name: " VXD_NAME_RULE, input->deform));
+    if (input->deform[0] != '\0') {
+        VXD_TRY(vxd_noun_check_name(input->deform, "deform", err));
     }
     VXD_TRY(vxd_volume_read_pose(input->t_grid_camera, "T_grid_camera",
                                  &frame->T_grid_camera, err));

@@ -24,7 +24,7 @@ void vxd_volume_release(struct vxd_request *request, struct vxd_queue *queue)
 {
     struct vxd_volume_job *job = request->state;
 
-    vxd_columns_free(&job->columns, queue);
+    vxd_columns_free(&job->query.columns, queue);
     vxd_volume_end_commit(queue, &job->commit);
     free(job->forgotten);
     job->forgotten = NULL;

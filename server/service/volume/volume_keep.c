@@ -213,10 +213,7 @@ enum vxd_status vxd_volume_copy_check(struct vxd_request *request, struct vxd_er
 
     VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
-    if (!vxd_is_name(input->to)) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "to",
-                         "\"%.63s\" is no name: " VXD_NAME_RULE, input->to));
-    }
+    VXD_TRY(vxd_noun_check_name(input->to, "to", err));
     VXD_TRY(vxd_volume_check_number(input->ttl_s, "ttl_s", 0, VXD_VOLUME_MAX_TTL_S, err));
     (void)snprintf(job->terms.name, sizeof job->terms.name, "%s", input->to);
     (void)snprintf(job->terms.owner, sizeof job->terms.owner, "%s",

@@ -156,9 +156,8 @@ enum vxd_status vxd_volume_refine_check(struct vxd_request *request, struct vxd_
 
     VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
-    if (input->into[0] != '\0' && !vxd_is_name(input->into)) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "into",
-                         "\"%.63s\" is no name: " VXD_NAME_RULE, input->into));
+    if (input->into[0] != '\0') {
+        VXD_TRY(vxd_noun_check_name(input->into, "into", err));
     }
     if (input->durable && input->into[0] == '\0') {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "durable",

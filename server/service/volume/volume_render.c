@@ -366,34 +366,32 @@ static enum vxd_status reserve(struct vxd_request *request, struct vxd_queue *qu
     struct render_job *job = request->state;
     struct vxd_volume_cast_args *args = &job->casting.args;
     size_t n = (size_t)job->picture.width * job->picture.height;
-    Voxeld__V1__Tensor *unused;
     enum vxd_status status;
 
-    VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_FLOAT32, n,
-                                      0, &unused, &job->depth, err));
+    VXD_TRY(vxd_columns_reserve_shown(request, &job->base.query.columns, queue,
+                                      VXD_FLOAT32, n, 0, NULL, &job->depth, err));
     args->depth = job->depth->device;
     if (is_depth(request)) {
         return VXD_OK;
     }
-    VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_FLOAT32, n,
-                                      3, &unused, &job->normals, err));
+    VXD_TRY(vxd_columns_reserve_shown(request, &job->base.query.columns, queue,
+                                      VXD_FLOAT32, n, 3, NULL, &job->normals, err));
     args->normal = job->normals->device;
     switch (input->show) {
     case VOXELD__V1__VOLUME_SHOW__VOLUME_SHOW_HEIGHT:
-        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_FLOAT32,
-                                          n, 3, &unused, &job->places, err));
+        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.query.columns, queue,
+                                          VXD_FLOAT32, n, 3, NULL, &job->places, err));
         args->vertex = job->places->device;
         break;
     case VOXELD__V1__VOLUME_SHOW__VOLUME_SHOW_LABEL:
-        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_UINT8,
-                                          n, 0, &unused, &job->labels, err));
+        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.query.columns, queue,
+                                          VXD_UINT8, n, 0, NULL, &job->labels, err));
         args->label = job->labels->device;
         break;
     case VOXELD__V1__VOLUME_SHOW__VOLUME_SHOW_COLOUR:
         if (job->base.volume->spec.has_colour) {
-            VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue,
-                                              VXD_UINT8, n, 3, &unused, &job->colours,
-                                              err));
+            VXD_TRY(vxd_columns_reserve_shown(request, &job->base.query.columns, queue,
+                                              VXD_UINT8, n, 3, NULL, &job->colours, err));
             args->colour = job->colours->device;
         }
         break;
@@ -541,6 +539,9 @@ enum vxd_status vxd_volume_render_submit(struct vxd_request *request,
         VXD_TRY(open(request, queue, err));
     }
     VXD_TRY(vxd_volume_cast_rows(request, queue, &job->casting, &is_done, err));
+    if (is_done) {
+        VXD_TRY(vxd_columns_fetch(&job->base.query.columns, queue, err));
+    }
     job->step = is_done ? DRAW : CAST;
     request->more = true;
 out:

@@ -11,7 +11,7 @@
 #include "client/files/image/files_image.h"
 #include "gpu/volume/scan/volume_scan.h"
 #include "server/registry/volumes/volumes.h"
-#include "server/service/columns/columns.h"
+#include "server/service/columns/query.h"
 #include "server/service/noun/noun.h"
 #include "server/request/request.h"
 #include "voxeld/v1/refine.pb-c.h"
@@ -63,7 +63,7 @@ enum vxd_status vxd_volume_plan_casting(struct vxd_request *request,
                                         struct vxd_volume_casting *casting,
                                         struct vxd_err *err);
 
-/* Queues the next rows, and with the last ones, *is_done, the copies of all outputs to the host.
+/* Queues the next rows; *is_done: they are the last ones.
  * errors  ABORTED  the volume is another one than in the first stage; of vxd_volume_cast */
 enum vxd_status vxd_volume_cast_rows(struct vxd_request *request, struct vxd_queue *queue,
                                      struct vxd_volume_casting *casting, bool *is_done,

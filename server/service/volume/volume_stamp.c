@@ -45,10 +45,7 @@ enum vxd_status vxd_volume_stamp_check(struct vxd_request *request, struct vxd_e
 
     VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
-    if (!vxd_is_name(input->scene)) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "scene",
-                         "\"%.63s\" is no name: " VXD_NAME_RULE, input->scene));
-    }
+    VXD_TRY(vxd_noun_check_name(input->scene, "scene", err));
     VXD_TRY(vxd_volume_check_number(input->min_weight, "min_weight", 0, MAX_WEIGHT, err));
     if (input->box != NULL) {
         VXD_TRY(vxd_volume_read_box(input->box, job->args.low, job->args.high, err));

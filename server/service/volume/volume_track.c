@@ -421,16 +421,19 @@ reserve_maps(struct vxd_request *request, struct vxd_queue *queue,
     enum vxd_status status = VXD_OK;
 
     if (input->predict_depth) {
-        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_FLOAT32,
-                                          n, 0, &reply->depth_map, &job->depth_map, err));
+        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.query.columns, queue,
+                                          VXD_FLOAT32, n, 0, &reply->depth_map,
+                                          &job->depth_map, err));
     }
     if (input->predict_normals) {
-        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_FLOAT32,
-                                          n, 3, &reply->normals, &job->normals, err));
+        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.query.columns, queue,
+                                          VXD_FLOAT32, n, 3, &reply->normals,
+                                          &job->normals, err));
     }
     if (input->predict_colours) {
-        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.columns, queue, VXD_UINT8,
-                                          n, 3, &reply->colours, &job->colours, err));
+        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.query.columns, queue,
+                                          VXD_UINT8, n, 3, &reply->colours, &job->colours,
+                                          err));
     }
 out:
     return status;
@@ -454,7 +457,7 @@ static enum vxd_status cast_maps(struct vxd_request *request, struct vxd_queue *
     enum vxd_status status;
 
     VXD_TRY(vxd_volume_cast(queue, job->base.volume->state.volume, &args, err));
-    VXD_TRY(vxd_columns_fetch(&job->base.columns, queue, err));
+    VXD_TRY(vxd_columns_fetch(&job->base.query.columns, queue, err));
 out:
     return status;
 }
@@ -507,7 +510,7 @@ enum vxd_status vxd_volume_track_and_integrate_submit(struct vxd_request *reques
     if (job->finding.result.status == VXD_TRACK_OK) {
         VXD_TRY(integrate(request, queue, input, &frame, err));
     }
-    if (job->base.columns.n > 0) {
+    if (job->base.query.columns.n > 0) {
         VXD_TRY(cast_maps(request, queue, &frame, err));
     }
     SHOW_RESULT(reply, &job->finding.result);

@@ -68,7 +68,7 @@ enum vxd_status vxd_scene_watch_check(struct vxd_request *request, struct vxd_er
         return VXD_RESOURCE_EXHAUSTED;
     }
     if (input->name[0] != '\0') {
-        VXD_TRY(vxd_scene_check_name(input->name, err));
+        VXD_TRY(vxd_noun_check_name(input->name, "name", err));
     } else if (input->box != NULL || input->level > 0) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "name",
                          "is required with a box or a level: there are no cells of all "

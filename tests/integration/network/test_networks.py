@@ -488,6 +488,67 @@ def test_network_loads_and_unloads_leave_memory_flat(fresh: tuple[Daemon, Path])
         assert SANITIZE or daemon.resident_bytes() < before + 4 * 1024 * 1024
 
 
+def test_networks_are_listed_in_order_while_others_load_run_and_unload_them(
+    fresh: tuple[Daemon, Path],
+) -> None:
+    """The table is used by both read lanes, the write lane and the transports' threads at once."""
+    daemon, folder = fresh
+    names = ["a", "b", "c", "tiny"]
+    digests = {}
+    for name in names:
+        write_network(folder, name=name)
+        with Networks(daemon) as networks:
+            digests[name] = networks.call("network_load", name=name).network.digest
+    points = cloud(scan(500))
+    over = threading.Event()
+
+    def change(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        with Networks(daemon) as networks:
+            for _ in range(30):
+                name = names[rng.integers(len(names))]
+                networks.call("network_unload", name=name, missing_ok=True)
+                assert networks.call("network_load", name=name).network.digest == digests[name]
+
+    def run(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        with Networks(daemon) as networks:
+            while not over.is_set():
+                name = names[rng.integers(len(names))]
+                header = networks.send("infer", network=name, clouds=[points]).header
+                assert header.code in (OK, common_pb2.NOT_FOUND), header
+
+    def look() -> None:
+        with Networks(daemon) as networks:
+            while not over.is_set():
+                listed = networks.call("network_list")
+                seen = [network.name for network in listed.networks]
+                assert seen == sorted(set(seen)) and set(seen) <= set(names)
+                assert {n.name: n.digest for n in listed.networks}.items() <= digests.items()
+                got = networks.send("network_get", name=names[0])
+                assert got.header.code == common_pb2.NOT_FOUND or (
+                    got.network_get.network.digest == digests[names[0]]
+                )
+
+    with ThreadPoolExecutor(7) as pool:
+        others = [pool.submit(run, 3), pool.submit(run, 4), pool.submit(look), pool.submit(look)]
+        changes = [pool.submit(change, seed) for seed in (1, 2)]
+        try:
+            for done in changes:
+                done.result()
+        finally:
+            over.set()
+        for done in others:
+            done.result()
+    with Networks(daemon) as networks:
+        for name in names:
+            networks.call("network_unload", name=name, missing_ok=True)
+        assert not networks.call("network_list").networks
+        # An inference lets its network go after the reply.
+        wait_until(lambda: networks.call("network_list").n_bytes == 0, 10, "all are freed")
+    wait_until_free(daemon)
+
+
 def test_network_limits_hold(directory: Path) -> None:
     folder = directory / "networks"
     write_network(folder)

@@ -324,6 +324,30 @@ def test_long_optimization_is_followed_and_ends_at_its_deadline(tmp_path: Path) 
         assert again.info().version == 1
 
 
+def test_search_that_was_answered_is_not_among_those_that_run(tmp_path: Path) -> None:
+    """Whatever lane the list is made on: the answer comes when the search is off the list."""
+    nodes, edges = sphere(8)
+    with running(tmp_path) as daemon, connect(daemon) as client:
+        graph = client.posegraph_create("sphere")
+        graph.add(nodes, edges)
+        for _ in range(300):
+            graph.solve(max_iterations=1)
+            assert not graph.info().running
+        for _ in range(50):
+            graph.optimize(start="keep", max_iterations=1)
+            assert not client.posegraphs()[0].running
+        n_bytes = graph.info().n_bytes
+    # One that fails once it is among them: the limit leaves the solver nothing.
+    config = {"limits": {"posegraph_bytes": n_bytes}}
+    with running(tmp_path, config) as daemon, connect(daemon) as client:
+        graph = client.posegraph_create("sphere")
+        graph.add(nodes, edges)
+        for _ in range(100):
+            with pytest.raises(voxeld.ResourceExhausted):
+                graph.solve()
+            assert not graph.info().running
+
+
 def test_graphs_outlive_a_kill(tmp_path: Path) -> None:
     nodes, edges = sphere(8)
     config = {"data_dir": str(tmp_path / "data")}
