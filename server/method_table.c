@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/method_table.h"
 
-#include "server/service/columns/query.h"
+#include "server/service/columns/columns.h"
 #include "server/service/noun/noun.h"
 #include "server/service/service.h"
 #include "voxeld/v1/rpc.pb-c.h"

@@ -16,7 +16,7 @@ extern const struct vxd_noun_service vxd_posegraph_service;
 extern const struct vxd_noun_service vxd_odometry_service;
 extern const struct vxd_noun_service vxd_network_service;
 
-/* What is their own of queries by rows (service/columns/query.h), each where its check is. */
+/* What is their own of queries by rows (service/columns), each where its check is. */
 extern const struct vxd_query_calls vxd_scene_values_query;
 extern const struct vxd_query_calls vxd_scene_cast_rays_query;
 extern const struct vxd_query_calls vxd_scene_nearest_query;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/service/columns/query.h"
+#include "server/service/columns/columns.h"
 
 #include "server/service/service.h"
 

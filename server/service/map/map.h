@@ -11,7 +11,7 @@
 
 #include "server/request/request.h"
 #include "server/registry/maps/maps.h"
-#include "server/service/columns/query.h"
+#include "server/service/columns/columns.h"
 #include "server/service/noun/noun.h"
 #include "voxeld/v1/hashmap.pb-c.h"
 

@@ -15,7 +15,7 @@
 #include "gpu/svdag/diff/diff.h"
 #include "server/request/request.h"
 #include "server/registry/scenes/scenes.h"
-#include "server/service/columns/query.h"
+#include "server/service/columns/columns.h"
 #include "server/service/noun/noun.h"
 #include "voxeld/v1/scene.pb-c.h"
 #include "voxeld/v1/scene_version.pb-c.h"

@@ -6,7 +6,7 @@
 
 #include "server/registry/volumes/volumes.h"
 #include "server/request/request.h"
-#include "server/service/columns/query.h"
+#include "server/service/columns/columns.h"
 
 /* The commit of a request on a durable volume. Zero-initialised it is none. */
 struct vxd_volume_commit {

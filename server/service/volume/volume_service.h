@@ -11,7 +11,7 @@
 #include "client/files/image/files_image.h"
 #include "gpu/volume/scan/volume_scan.h"
 #include "server/registry/volumes/volumes.h"
-#include "server/service/columns/query.h"
+#include "server/service/columns/columns.h"
 #include "server/service/noun/noun.h"
 #include "server/request/request.h"
 #include "voxeld/v1/refine.pb-c.h"
