@@ -148,7 +148,7 @@ enum vxd_status vxd_names_hold_all(struct vxd_names *names, struct vxd_named ***
 
     *n = 0;
     (void)pthread_mutex_lock(&names->mutex);
-    held = calloc(atomic_load(&names->n) + 1, sizeof *held);
+    held = calloc(atomic_load(&names->n) + 1, sizeof(struct vxd_named *));
     for (struct vxd_named *at = names->first; held != NULL && at != NULL; at = at->next) {
         at->references++;
         held[(*n)++] = at;
