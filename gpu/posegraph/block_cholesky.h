@@ -116,6 +116,11 @@ void vxd_block_factor_solve(struct vxd_block_factor *factor, double *x);
  * positive definite. */
 size_t vxd_dense_factor(double *panel, size_t ld, size_t n_rows, size_t n_columns);
 
+/* block_dense.c. Makes rows [begin, end) of L21 where vxd_dense_factor was called with the first
+ * n_columns rows alone: the same bits as if it had been called with all. */
+void vxd_dense_solve_rows(double *panel, size_t ld, size_t n_columns, size_t begin,
+                          size_t end);
+
 /* block_dense.c. Subtracts A A^T from columns [begin, end) of the lower triangle of C: A is
  * n x n_k with leading dimension ld_a, C n x n with ld_c, columns first. */
 void vxd_dense_update(const double *a, size_t ld_a, size_t n, size_t n_k, double *c,

@@ -135,6 +135,34 @@ factor_any(double *panel, size_t ld, size_t n_rows, size_t n_columns)
     return n_columns;
 }
 
+/* What factor_any does with rows [begin, end) below the columns, whose triangle is factored. */
+static inline __attribute__((always_inline)) void
+solve_rows_any(double *panel, size_t ld, size_t n_columns, size_t begin, size_t end)
+{
+    for (size_t j = 0; j < n_columns; j += STRIP) {
+        size_t n = n_columns - j < STRIP ? n_columns - j : STRIP;
+
+        subtract(panel + begin, panel + j, ld, j, panel + j * ld + begin, ld, end - begin,
+                 n, false);
+        for (size_t i = j; i < j + n; i++) {
+            double *column = panel + i * ld;
+            double inverse = 1 / column[i];
+
+            for (size_t k = j; k < i; k++) {
+                const double *before = panel + k * ld;
+                double factor = before[i];
+
+                for (size_t r = begin; r < end; r++) {
+                    column[r] -= before[r] * factor;
+                }
+            }
+            for (size_t r = begin; r < end; r++) {
+                column[r] *= inverse;
+            }
+        }
+    }
+}
+
 static inline __attribute__((always_inline)) void update_any(const double *a, size_t ld_a,
                                                              size_t n, size_t n_k,
                                                              double *c, size_t ld_c,
@@ -150,6 +178,11 @@ static inline __attribute__((always_inline)) void update_any(const double *a, si
         double *panel, size_t ld, size_t n_rows, size_t n_columns)                       \
     {                                                                                    \
         return factor_any(panel, ld, n_rows, n_columns);                                 \
+    }                                                                                    \
+    __attribute__((target(isa))) static void solve_rows_##name(                          \
+        double *panel, size_t ld, size_t n_columns, size_t begin, size_t end)            \
+    {                                                                                    \
+        solve_rows_any(panel, ld, n_columns, begin, end);                                \
     }                                                                                    \
     __attribute__((target(isa))) static void update_##name(                              \
         const double *a, size_t ld_a, size_t n, size_t n_k, double *c, size_t ld_c,      \
@@ -176,6 +209,22 @@ size_t vxd_dense_factor(double *panel, size_t ld, size_t n_rows, size_t n_column
     }
 #endif
     return factor_any(panel, ld, n_rows, n_columns);
+}
+
+void vxd_dense_solve_rows(double *panel, size_t ld, size_t n_columns, size_t begin,
+                          size_t end)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) {
+        solve_rows_avx512(panel, ld, n_columns, begin, end);
+        return;
+    }
+    if (__builtin_cpu_supports("avx2")) {
+        solve_rows_avx2(panel, ld, n_columns, begin, end);
+        return;
+    }
+#endif
+    solve_rows_any(panel, ld, n_columns, begin, end);
 }
 
 void vxd_dense_update(const double *a, size_t ld_a, size_t n, size_t n_k, double *c,

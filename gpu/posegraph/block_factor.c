@@ -5,12 +5,17 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "gpu/posegraph/block_cholesky.h"
 
-/* Multiplications of blocks above which an update is divided among threads. */
+/* Multiplications of blocks above which a front is divided among threads, and into what. */
 #define DIVIDED_WORK 4000.0
+#define DIVIDED_BLOCKS 4 /* columns of blocks */
 #define DIVIDED_COLUMNS 24
+#define DIVIDED_ROWS 64
+#define HUGE_PAGE ((size_t)2 << 20)
+#define HUGE_BLOCK (4 * HUGE_PAGE) /* bytes; memory of fewer is not worth an alignment */
 
 struct run {
     struct vxd_block_factor *factor;
@@ -27,16 +32,30 @@ struct stack {
 
 /* --- assembly ---------------------------------------------------------------------------------- */
 
-/* Adds the matrix's own blocks to a panel. */
-static void add_blocks(const struct run *run, const struct vxd_supernode *s,
-                       double *panel, size_t ld)
+/* A front of n_rows columns of blocks: the panel's, then the update's. */
+struct front {
+    const struct run *run;
+    const struct vxd_supernode *s;
+    uint32_t number; /* the supernode's */
+    bool divided;
+    const double
+        *stack_top; /* behind the updates of its children that are on the stack */
+    double *panel;
+    double *update;
+};
+
+/* Adds the matrix's own blocks to columns [begin, end) of the panel. */
+static void add_blocks(const struct front *front, size_t begin, size_t end)
 {
+    const struct run *run = front->run;
+    const struct vxd_supernode *s = front->s;
     const struct vxd_block_plan *plan = run->factor->plan;
     size_t b = (size_t)run->factor->b;
+    size_t ld = s->n_rows * b;
 
-    for (uint32_t j = 0; j < s->n_columns; j++) {
+    for (size_t j = begin; j < end && j < s->n_columns; j++) {
         const double *block = run->diagonal + plan->order[s->first + j] * b * b;
-        double *to = panel + j * b * ld + j * b;
+        double *to = front->panel + j * b * ld + j * b;
 
         for (size_t c = 0; c < b; c++) {
             for (size_t r = 0; r < b; r++) {
@@ -44,15 +63,18 @@ static void add_blocks(const struct run *run, const struct vxd_supernode *s,
             }
         }
     }
-    for (size_t i = s->first_pair; i < s[1].first_pair; i++) {
+    for (size_t i = s->first_pair; i < s[1].first_pair && begin < s->n_columns; i++) {
         uint32_t pair = plan->pairs_of[i];
         uint32_t a = plan->position[run->named[pair].a];
         uint32_t other = plan->position[run->named[pair].b];
         bool a_first = a < other;
+        size_t column = (a_first ? a : other) - s->first;
         const double *block = run->pairs + pair * b * b;
-        double *to = panel + ((a_first ? a : other) - s->first) * b * ld +
-                     plan->pair_row[pair] * b;
+        double *to = front->panel + column * b * ld + plan->pair_row[pair] * b;
 
+        if (column < begin || column >= end) {
+            continue;
+        }
         /* The later node's numbers are rows. */
         for (size_t c = 0; c < b; c++) {
             for (size_t r = 0; r < b; r++) {
@@ -62,25 +84,27 @@ static void add_blocks(const struct run *run, const struct vxd_supernode *s,
     }
 }
 
-/* Adds a child's update to the front: the lower triangle, block by block. */
-static void add_child(const struct run *run, const struct vxd_supernode *child,
-                      const double *from, const struct vxd_supernode *s, double *panel,
-                      double *update)
+/* Adds to columns [begin, end) what a child's update has there: the lower triangle, block by
+ * block. The child's columns ascend in the front's. */
+static void add_child(const struct front *front, const struct vxd_supernode *child,
+                      const double *from, size_t begin, size_t end)
 {
-    const struct vxd_block_plan *plan = run->factor->plan;
-    size_t b = (size_t)run->factor->b;
+    const struct vxd_supernode *s = front->s;
+    const struct vxd_block_plan *plan = front->run->factor->plan;
+    size_t b = (size_t)front->run->factor->b;
     size_t n = child->n_rows - child->n_columns;
     size_t ld = s->n_rows * b;
     size_t ld_update = (s->n_rows - s->n_columns) * b;
     const uint32_t *places = plan->positions + child->to_parent;
 
-    for (size_t j = 0; j < n; j++) {
+    for (size_t j = 0; j < n && places[j] < end; j++) {
         bool in_panel = places[j] < s->n_columns;
         size_t to_ld = in_panel ? ld : ld_update;
-        double *column = in_panel ? panel + places[j] * b * ld
-                                  : update + (places[j] - s->n_columns) * b * ld_update;
+        double *column = in_panel
+                             ? front->panel + places[j] * b * ld
+                             : front->update + (places[j] - s->n_columns) * b * ld_update;
 
-        for (size_t c = 0; c < b; c++) {
+        for (size_t c = 0; c < b && places[j] >= begin; c++) {
             const double *from_column = from + (j * b + c) * n * b;
             double *to = column + c * to_ld;
 
@@ -93,23 +117,6 @@ static void add_child(const struct run *run, const struct vxd_supernode *child,
             }
         }
     }
-}
-
-/* --- one supernode ----------------------------------------------------------------------------- */
-
-struct update {
-    const double *a;
-    size_t ld;
-    size_t n;
-    size_t n_k;
-    double *c;
-};
-
-static void update_columns(void *args, size_t begin, size_t end)
-{
-    const struct update *u = args;
-
-    vxd_dense_update(u->a, u->ld, u->n, u->n_k, u->c, u->n, begin, end);
 }
 
 static const struct vxd_subtree *subtree_of(const struct vxd_block_plan *plan,
@@ -130,6 +137,84 @@ static const struct vxd_subtree *subtree_of(const struct vxd_block_plan *plan,
     return &plan->subtrees[low];
 }
 
+/* Sums columns [begin, end) of a front. */
+static void assemble(void *args, size_t begin, size_t end)
+{
+    const struct front *front = args;
+    const struct vxd_supernode *s = front->s;
+    const struct vxd_block_factor *factor = front->run->factor;
+    const struct vxd_block_plan *plan = factor->plan;
+    size_t b = (size_t)factor->b;
+    size_t bb = b * b;
+    size_t n_update = s->n_rows - s->n_columns;
+    size_t border = begin > s->n_columns ? begin : s->n_columns;
+    const double *top = front->stack_top;
+
+    if (begin < s->n_columns) {
+        size_t last = end < s->n_columns ? end : s->n_columns;
+
+        memset(front->panel + begin * s->n_rows * bb, 0,
+               (last - begin) * s->n_rows * bb * sizeof *front->panel);
+        add_blocks(front, begin, last);
+    }
+    if (end > border) {
+        memset(front->update + (border - s->n_columns) * n_update * bb, 0,
+               (end - border) * n_update * bb * sizeof *front->update);
+    }
+    for (uint32_t c = front->number; c-- > s->first_leaf;
+         c = plan->supernodes[c].first_leaf) {
+        const struct vxd_supernode *child = &plan->supernodes[c];
+        size_t n = child->n_rows - child->n_columns;
+        const double *from;
+
+        if (plan->is_apart[c] && front->divided) {
+            from = factor->stacks + subtree_of(plan, c)->stack_offset * bb;
+        } else {
+            top -= n * n * bb;
+            from = top;
+        }
+        add_child(front, child, from, begin, end);
+    }
+}
+
+/* --- one supernode ----------------------------------------------------------------------------- */
+
+struct update {
+    double *panel;
+    size_t ld;
+    size_t n;   /* rows below the panel's columns */
+    size_t n_k; /* columns of the panel */
+    double *c;
+};
+
+static void update_columns(void *args, size_t begin, size_t end)
+{
+    const struct update *u = args;
+
+    vxd_dense_update(u->panel + u->n_k, u->ld, u->n, u->n_k, u->c, u->n, begin, end);
+}
+
+static void solve_rows(void *args, size_t begin, size_t end)
+{
+    const struct update *u = args;
+
+    vxd_dense_solve_rows(u->panel, u->ld, u->n_k, u->n_k + begin, u->n_k + end);
+}
+
+/* The blocks that the children of supernode i have on the stack. */
+static size_t children_blocks(const struct vxd_block_plan *plan, uint32_t i, bool divided)
+{
+    size_t n_blocks = 0;
+
+    for (uint32_t c = i; c-- > plan->supernodes[i].first_leaf;
+         c = plan->supernodes[c].first_leaf) {
+        size_t n = plan->supernodes[c].n_rows - plan->supernodes[c].n_columns;
+
+        n_blocks += plan->is_apart[c] && divided ? 0 : n * n;
+    }
+    return n_blocks;
+}
+
 /* Assembles and factors supernode number i; its children's updates leave the stack, and its own
  * goes there. False where the matrix is not positive definite. */
 static bool factor_supernode(struct run *run, uint32_t i, struct stack *stack,
@@ -140,34 +225,32 @@ static bool factor_supernode(struct run *run, uint32_t i, struct stack *stack,
     const struct vxd_supernode *s = &plan->supernodes[i];
     size_t b = (size_t)factor->b;
     size_t bb = b * b;
-    size_t ld = s->n_rows * b;
     size_t n_update = s->n_rows - s->n_columns;
-    size_t height = stack->height;
+    double *top = stack->base + stack->height * bb;
+    size_t height = stack->height - children_blocks(plan, i, divided);
     double *panel = factor->panels + s->panel * bb;
-    struct update update = {.a = panel + s->n_columns * b,
-                            .ld = ld,
+    struct front front = {.run = run,
+                          .s = s,
+                          .number = i,
+                          .divided = divided,
+                          .stack_top = top,
+                          .panel = panel,
+                          .update = top};
+    struct update update = {.panel = panel,
+                            .ld = s->n_rows * b,
                             .n = n_update * b,
                             .n_k = s->n_columns * b,
-                            .c = stack->base + height * bb};
+                            .c = top};
+    bool by_all = divided && s->work > DIVIDED_WORK;
     size_t done;
 
-    memset(panel, 0, (size_t)s->n_columns * s->n_rows * bb * sizeof *panel);
-    memset(update.c, 0, n_update * n_update * bb * sizeof *update.c);
-    add_blocks(run, s, panel, ld);
-    for (uint32_t c = i; c-- > s->first_leaf; c = plan->supernodes[c].first_leaf) {
-        const struct vxd_supernode *child = &plan->supernodes[c];
-        size_t n = child->n_rows - child->n_columns;
-        const double *from;
-
-        if (plan->is_apart[c] && divided) {
-            from = factor->stacks + subtree_of(plan, c)->stack_offset * bb;
-        } else {
-            height -= n * n;
-            from = stack->base + height * bb;
-        }
-        add_child(run, child, from, s, panel, update.c);
+    if (by_all) {
+        vxd_parallel_for(factor->pool, s->n_rows, DIVIDED_BLOCKS, assemble, &front);
+    } else {
+        assemble(&front, 0, s->n_rows);
     }
-    done = vxd_dense_factor(panel, ld, ld, update.n_k);
+    done =
+        vxd_dense_factor(panel, update.ld, by_all ? update.n_k : update.ld, update.n_k);
     if (done < update.n_k) {
         uint_fast32_t column = s->first + (uint32_t)(done / b);
         uint_fast32_t lowest = atomic_load(&run->failed);
@@ -177,14 +260,17 @@ static bool factor_supernode(struct run *run, uint32_t i, struct stack *stack,
         }
         return false;
     }
-    if (divided && s->work > DIVIDED_WORK) {
+    if (by_all) {
+        vxd_parallel_for(factor->pool, update.n, DIVIDED_ROWS, solve_rows, &update);
         vxd_parallel_for(factor->pool, update.n, DIVIDED_COLUMNS, update_columns,
                          &update);
     } else {
         update_columns(&update, 0, update.n);
     }
-    memmove(stack->base + height * bb, update.c,
-            n_update * n_update * bb * sizeof *update.c);
+    if (height != stack->height) {
+        memmove(stack->base + height * bb, update.c,
+                n_update * n_update * bb * sizeof *update.c);
+    }
     stack->height = height + n_update * n_update;
     return true;
 }
@@ -234,82 +320,6 @@ uint32_t vxd_block_factor_run(struct vxd_block_factor *factor, const double *dia
     return failed == UINT32_MAX ? UINT32_MAX : plan->order[failed];
 }
 
-/* --- solution ----------------------------------------------------------------------------------- */
-
-static void solve_forward(const struct vxd_block_factor *factor,
-                          const struct vxd_supernode *s)
-{
-    size_t b = (size_t)factor->b;
-    size_t ld = s->n_rows * b;
-    size_t n = s->n_columns * b;
-    const double *panel = factor->panels + s->panel * b * b;
-    const uint32_t *rows = factor->plan->rows + s->rows;
-    double *x = factor->x + s->first * b;
-
-    for (size_t j = 0; j < n; j++) {
-        const double *column = panel + j * ld;
-
-        x[j] /= column[j];
-        for (size_t r = j + 1; r < n; r++) {
-            x[r] -= column[r] * x[j];
-        }
-        for (uint32_t k = s->n_columns; k < s->n_rows; k++) {
-            double *to = factor->x + rows[k] * b;
-
-            for (size_t r = 0; r < b; r++) {
-                to[r] -= column[k * b + r] * x[j];
-            }
-        }
-    }
-}
-
-static void solve_backward(const struct vxd_block_factor *factor,
-                           const struct vxd_supernode *s)
-{
-    size_t b = (size_t)factor->b;
-    size_t ld = s->n_rows * b;
-    size_t n = s->n_columns * b;
-    const double *panel = factor->panels + s->panel * b * b;
-    const uint32_t *rows = factor->plan->rows + s->rows;
-    double *x = factor->x + s->first * b;
-
-    for (size_t j = n; j-- > 0;) {
-        const double *column = panel + j * ld;
-        double sum = x[j];
-
-        for (size_t r = j + 1; r < n; r++) {
-            sum -= column[r] * x[r];
-        }
-        for (uint32_t k = s->n_columns; k < s->n_rows; k++) {
-            const double *from = factor->x + rows[k] * b;
-
-            for (size_t r = 0; r < b; r++) {
-                sum -= column[k * b + r] * from[r];
-            }
-        }
-        x[j] = sum / column[j];
-    }
-}
-
-void vxd_block_factor_solve(struct vxd_block_factor *factor, double *x)
-{
-    const struct vxd_block_plan *plan = factor->plan;
-    size_t b = (size_t)factor->b;
-
-    for (uint32_t j = 0; j < plan->n; j++) {
-        memcpy(factor->x + j * b, x + plan->order[j] * b, b * sizeof *x);
-    }
-    for (uint32_t s = 0; s < plan->n_supernodes; s++) {
-        solve_forward(factor, &plan->supernodes[s]);
-    }
-    for (uint32_t s = plan->n_supernodes; s-- > 0;) {
-        solve_backward(factor, &plan->supernodes[s]);
-    }
-    for (uint32_t j = 0; j < plan->n; j++) {
-        memcpy(x + plan->order[j] * b, factor->x + j * b, b * sizeof *x);
-    }
-}
-
 /* --- objects ------------------------------------------------------------------------------------ */
 
 size_t vxd_block_factor_bytes(const struct vxd_block_plan *plan, int b)
@@ -317,6 +327,23 @@ size_t vxd_block_factor_bytes(const struct vxd_block_plan *plan, int b)
     return ((plan->n_panel_blocks + plan->stack_blocks) * (size_t)(b * b) +
             (size_t)plan->n * (size_t)b) *
            sizeof(double);
+}
+
+/* Memory in huge pages where there are such: a fifth of the time went into small ones' faults. */
+static double *alloc_numbers(size_t n)
+{
+    size_t n_bytes = n * sizeof(double);
+    void *numbers;
+
+    if (posix_memalign(&numbers, n_bytes >= HUGE_BLOCK ? HUGE_PAGE : 64, n_bytes) != 0) {
+        return NULL;
+    }
+#if defined(MADV_HUGEPAGE)
+    if (n_bytes >= HUGE_BLOCK) {
+        (void)madvise(numbers, n_bytes, MADV_HUGEPAGE);
+    }
+#endif
+    return numbers;
 }
 
 enum vxd_status vxd_block_factor_create(const struct vxd_block_plan *plan,
@@ -330,8 +357,8 @@ enum vxd_status vxd_block_factor_create(const struct vxd_block_plan *plan,
     *out = factor;
     if (factor != NULL) {
         *factor = (struct vxd_block_factor){.plan = plan, .pool = pool, .b = b};
-        factor->panels = malloc((plan->n_panel_blocks * bb + 1) * sizeof(double));
-        factor->stacks = malloc((plan->stack_blocks * bb + 1) * sizeof(double));
+        factor->panels = alloc_numbers(plan->n_panel_blocks * bb + 1);
+        factor->stacks = alloc_numbers(plan->stack_blocks * bb + 1);
         factor->x = malloc(((size_t)plan->n * (size_t)b + 1) * sizeof(double));
     }
     if (factor == NULL || factor->panels == NULL || factor->stacks == NULL ||
