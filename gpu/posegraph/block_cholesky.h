@@ -121,6 +121,18 @@ size_t vxd_dense_factor(double *panel, size_t ld, size_t n_rows, size_t n_column
 void vxd_dense_solve_rows(double *panel, size_t ld, size_t n_columns, size_t begin,
                           size_t end);
 
+/* block_dense.c. The same factorization of a square panel in strips of columns, so that threads share
+ * its rows. For each j in steps of VXD_DENSE_STRIP: vxd_dense_strip, which returns how many columns of
+ * the strip are positive definite; then vxd_dense_strip_rows for all rows from j + VXD_DENSE_STRIP on,
+ * in any pieces. */
+enum {
+    VXD_DENSE_STRIP = 24
+};
+
+size_t vxd_dense_strip(double *panel, size_t ld, size_t n_columns, size_t j);
+void vxd_dense_strip_rows(double *panel, size_t ld, size_t n_columns, size_t j,
+                          size_t begin, size_t end);
+
 /* block_dense.c. Subtracts A A^T from columns [begin, end) of the lower triangle of C: A is
  * n x n_k with leading dimension ld_a, C n x n with ld_c, columns first. */
 void vxd_dense_update(const double *a, size_t ld_a, size_t n, size_t n_k, double *c,

@@ -9,8 +9,7 @@
 
 #define LANES 8
 #define TILE_COLUMNS 4
-#define STRIP                                                                            \
-    24 /* columns of a panel that are factored before the ones behind them are updated */
+#define STRIP ((size_t)VXD_DENSE_STRIP)
 
 typedef double lanes __attribute__((vector_size(64), aligned(8), may_alias));
 
@@ -135,6 +134,28 @@ factor_any(double *panel, size_t ld, size_t n_rows, size_t n_columns)
     return n_columns;
 }
 
+/* What factor_strip does with rows [begin, end) below strip [j, j + n), whose triangle is factored. */
+static inline __attribute__((always_inline)) void
+solve_strip(double *panel, size_t ld, size_t j, size_t n, size_t begin, size_t end)
+{
+    for (size_t i = j; i < j + n; i++) {
+        double *column = panel + i * ld;
+        double inverse = 1 / column[i];
+
+        for (size_t k = j; k < i; k++) {
+            const double *before = panel + k * ld;
+            double factor = before[i];
+
+            for (size_t r = begin; r < end; r++) {
+                column[r] -= before[r] * factor;
+            }
+        }
+        for (size_t r = begin; r < end; r++) {
+            column[r] *= inverse;
+        }
+    }
+}
+
 /* What factor_any does with rows [begin, end) below the columns, whose triangle is factored. */
 static inline __attribute__((always_inline)) void
 solve_rows_any(double *panel, size_t ld, size_t n_columns, size_t begin, size_t end)
@@ -144,23 +165,39 @@ solve_rows_any(double *panel, size_t ld, size_t n_columns, size_t begin, size_t 
 
         subtract(panel + begin, panel + j, ld, j, panel + j * ld + begin, ld, end - begin,
                  n, false);
-        for (size_t i = j; i < j + n; i++) {
-            double *column = panel + i * ld;
-            double inverse = 1 / column[i];
-
-            for (size_t k = j; k < i; k++) {
-                const double *before = panel + k * ld;
-                double factor = before[i];
-
-                for (size_t r = begin; r < end; r++) {
-                    column[r] -= before[r] * factor;
-                }
-            }
-            for (size_t r = begin; r < end; r++) {
-                column[r] *= inverse;
-            }
-        }
+        solve_strip(panel, ld, j, n, begin, end);
     }
+}
+
+/* The triangle of strip j, and the rows of the next strip. */
+static inline __attribute__((always_inline)) size_t strip_any(double *panel, size_t ld,
+                                                              size_t n_columns, size_t j)
+{
+    size_t n = n_columns - j < STRIP ? n_columns - j : STRIP;
+    size_t end = n_columns - j < 2 * STRIP ? n_columns : j + 2 * STRIP;
+    size_t done = factor_strip(panel + j * ld + j, ld, n, n);
+
+    if (done == n) {
+        solve_strip(panel, ld, j, n, j + n, end);
+    }
+    return done;
+}
+
+/* Rows [begin, end) behind strip j: solved in it, and updated for the next strip. */
+static inline __attribute__((always_inline)) void strip_rows_any(double *panel, size_t ld,
+                                                                 size_t n_columns,
+                                                                 size_t j, size_t begin,
+                                                                 size_t end)
+{
+    size_t next = j + STRIP;
+    size_t n_next = n_columns - next < STRIP ? n_columns - next : STRIP;
+    size_t first = begin > next + n_next ? begin : next + n_next;
+
+    if (first < end) {
+        solve_strip(panel, ld, j, STRIP, first, end);
+    }
+    subtract(panel + begin, panel + next, ld, next, panel + next * ld + begin, ld,
+             end - begin, n_next, false);
 }
 
 static inline __attribute__((always_inline)) void update_any(const double *a, size_t ld_a,
@@ -183,6 +220,16 @@ static inline __attribute__((always_inline)) void update_any(const double *a, si
         double *panel, size_t ld, size_t n_columns, size_t begin, size_t end)            \
     {                                                                                    \
         solve_rows_any(panel, ld, n_columns, begin, end);                                \
+    }                                                                                    \
+    __attribute__((target(isa))) static size_t strip_##name(double *panel, size_t ld,    \
+                                                            size_t n_columns, size_t j)  \
+    {                                                                                    \
+        return strip_any(panel, ld, n_columns, j);                                       \
+    }                                                                                    \
+    __attribute__((target(isa))) static void strip_rows_##name(                          \
+        double *panel, size_t ld, size_t n_columns, size_t j, size_t begin, size_t end)  \
+    {                                                                                    \
+        strip_rows_any(panel, ld, n_columns, j, begin, end);                             \
     }                                                                                    \
     __attribute__((target(isa))) static void update_##name(                              \
         const double *a, size_t ld_a, size_t n, size_t n_k, double *c, size_t ld_c,      \
@@ -225,6 +272,35 @@ void vxd_dense_solve_rows(double *panel, size_t ld, size_t n_columns, size_t beg
     }
 #endif
     solve_rows_any(panel, ld, n_columns, begin, end);
+}
+
+size_t vxd_dense_strip(double *panel, size_t ld, size_t n_columns, size_t j)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) {
+        return strip_avx512(panel, ld, n_columns, j);
+    }
+    if (__builtin_cpu_supports("avx2")) {
+        return strip_avx2(panel, ld, n_columns, j);
+    }
+#endif
+    return strip_any(panel, ld, n_columns, j);
+}
+
+void vxd_dense_strip_rows(double *panel, size_t ld, size_t n_columns, size_t j,
+                          size_t begin, size_t end)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) {
+        strip_rows_avx512(panel, ld, n_columns, j, begin, end);
+        return;
+    }
+    if (__builtin_cpu_supports("avx2")) {
+        strip_rows_avx2(panel, ld, n_columns, j, begin, end);
+        return;
+    }
+#endif
+    strip_rows_any(panel, ld, n_columns, j, begin, end);
 }
 
 void vxd_dense_update(const double *a, size_t ld_a, size_t n, size_t n_k, double *c,

@@ -14,6 +14,7 @@
 #define DIVIDED_BLOCKS 4 /* columns of blocks */
 #define DIVIDED_COLUMNS 24
 #define DIVIDED_ROWS 64
+#define STRIP_ROWS 48
 #define HUGE_PAGE ((size_t)2 << 20)
 #define HUGE_BLOCK (4 * HUGE_PAGE) /* bytes; memory of fewer is not worth an alignment */
 
@@ -182,8 +183,9 @@ static void assemble(void *args, size_t begin, size_t end)
 struct update {
     double *panel;
     size_t ld;
-    size_t n;   /* rows below the panel's columns */
-    size_t n_k; /* columns of the panel */
+    size_t n;     /* rows below the panel's columns */
+    size_t n_k;   /* columns of the panel */
+    size_t strip; /* of its columns, the first of those that are factored */
     double *c;
 };
 
@@ -199,6 +201,31 @@ static void solve_rows(void *args, size_t begin, size_t end)
     const struct update *u = args;
 
     vxd_dense_solve_rows(u->panel, u->ld, u->n_k, u->n_k + begin, u->n_k + end);
+}
+
+static void strip_rows(void *args, size_t begin, size_t end)
+{
+    const struct update *u = args;
+    size_t first = u->strip + VXD_DENSE_STRIP;
+
+    vxd_dense_strip_rows(u->panel, u->ld, u->n_k, u->strip, first + begin, first + end);
+}
+
+/* Factors the triangle of a panel by all threads; returns the columns that are positive definite. */
+static size_t factor_triangle(struct vxd_pool *pool, struct update *u)
+{
+    for (u->strip = 0; u->strip < u->n_k; u->strip += VXD_DENSE_STRIP) {
+        size_t done = vxd_dense_strip(u->panel, u->ld, u->n_k, u->strip);
+        size_t left = u->n_k - u->strip;
+
+        if (done < (left < VXD_DENSE_STRIP ? left : VXD_DENSE_STRIP)) {
+            return u->strip + done;
+        }
+        if (left > VXD_DENSE_STRIP) {
+            vxd_parallel_for(pool, left - VXD_DENSE_STRIP, STRIP_ROWS, strip_rows, u);
+        }
+    }
+    return u->n_k;
 }
 
 /* The blocks that the children of supernode i have on the stack. */
@@ -249,8 +276,8 @@ static bool factor_supernode(struct run *run, uint32_t i, struct stack *stack,
     } else {
         assemble(&front, 0, s->n_rows);
     }
-    done =
-        vxd_dense_factor(panel, update.ld, by_all ? update.n_k : update.ld, update.n_k);
+    done = by_all ? factor_triangle(factor->pool, &update)
+                  : vxd_dense_factor(panel, update.ld, update.ld, update.n_k);
     if (done < update.n_k) {
         uint_fast32_t column = s->first + (uint32_t)(done / b);
         uint_fast32_t lowest = atomic_load(&run->failed);

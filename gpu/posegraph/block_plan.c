@@ -13,7 +13,7 @@
 #define SMALL_COLUMNS 4
 #define MOST_ZEROS 0.25
 /* Subtrees of at most so much of all work are factored by one thread each. */
-#define SUBTREE_SHARE 0.05
+#define SUBTREE_SHARE 0.03
 
 /* What is needed while a plan is made. */
 struct making {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Solutions with a factor. Subtrees are solved by one thread each; what a subtree takes from the
- * right-hand side of columns behind it is summed apart and subtracted in the subtrees' order. What
- * is above them comes one supernode after the other, each by all threads. The factor's stacks are
- * the memory for sums: a stack has room for the squares of its longest update. */
+ * right-hand side of columns behind it is summed apart and subtracted in the subtrees' order. The
+ * few supernodes above them follow one after the other. The factor's stacks are the memory for sums:
+ * a stack is at least as long as the square of its longest update. */
 #include <string.h>
 
 #include "gpu/posegraph/block_cholesky.h"
@@ -23,10 +23,9 @@ struct part {
         rows; /* of the numbers of the rows below its columns: sums, or what x has there */
 };
 
-/* A x for rows [begin, end) below the columns. */
-static void sum_rows(void *args, size_t begin, size_t end)
+/* A x for the n rows below the columns. */
+static void sum_rows(const struct part *part, size_t n)
 {
-    const struct part *part = args;
     const struct vxd_supernode *s = part->s;
     size_t b = (size_t)part->factor->b;
     size_t ld = s->n_rows * b;
@@ -34,21 +33,20 @@ static void sum_rows(void *args, size_t begin, size_t end)
     const double *below = part->factor->panels + s->panel * b * b + s->n_columns * b;
     double *sums = part->rows;
 
-    memset(sums + begin, 0, (end - begin) * sizeof *sums);
+    memset(sums, 0, n * sizeof *sums);
     for (size_t j = 0; j < s->n_columns * b; j++) {
         const double *column = below + j * ld;
 
-        for (size_t r = begin; r < end; r++) {
+        for (size_t r = 0; r < n; r++) {
             sums[r] += column[r] * x[j];
         }
     }
 }
 
-/* Subtracts A^T (x of the rows below) from columns [begin, end). The sum of a column is that of
+/* Subtracts A^T (x of the rows below) from the columns' numbers. The sum of a column is that of
  * eight sums, whose numbers are eight apart. */
-static void subtract_columns(void *args, size_t begin, size_t end)
+static void subtract_columns(const struct part *part, size_t n_columns)
 {
-    const struct part *part = args;
     const struct vxd_supernode *s = part->s;
     size_t b = (size_t)part->factor->b;
     size_t ld = s->n_rows * b;
@@ -56,7 +54,7 @@ static void subtract_columns(void *args, size_t begin, size_t end)
     double *x = part->factor->x + s->first * b;
     const double *below = part->factor->panels + s->panel * b * b + s->n_columns * b;
 
-    for (size_t j = begin; j < end; j++) {
+    for (size_t j = 0; j < n_columns; j++) {
         const double *column = below + j * ld;
         lanes sums = {0};
         double sum = 0;
@@ -75,22 +73,8 @@ static void subtract_columns(void *args, size_t begin, size_t end)
     }
 }
 
-static void run_part(struct part *part, bool by_all, size_t n, size_t grain,
-                     vxd_loop_fn body)
-{
-    const struct vxd_supernode *s = part->s;
-    size_t b = (size_t)part->factor->b;
-
-    if (by_all &&
-        (size_t)(s->n_rows - s->n_columns) * s->n_columns * b * b > DIVIDED_NUMBERS) {
-        vxd_parallel_for(part->factor->pool, n, grain, body, part);
-    } else {
-        body(part, 0, n);
-    }
-}
-
 /* Solves for the columns of a supernode, and sums in part->rows what they take from those below. */
-static void solve_forward(struct part *part, bool by_all)
+static void solve_forward(struct part *part)
 {
     const struct vxd_supernode *s = part->s;
     size_t b = (size_t)part->factor->b;
@@ -107,10 +91,10 @@ static void solve_forward(struct part *part, bool by_all)
             x[r] -= column[r] * x[j];
         }
     }
-    run_part(part, by_all, ld - n, ROWS_AT_ONCE, sum_rows);
+    sum_rows(part, ld - n);
 }
 
-static void solve_backward(struct part *part, bool by_all)
+static void solve_backward(struct part *part)
 {
     const struct vxd_supernode *s = part->s;
     size_t b = (size_t)part->factor->b;
@@ -124,7 +108,7 @@ static void solve_backward(struct part *part, bool by_all)
         memcpy(part->rows + (k - s->n_columns) * b, part->factor->x + rows[k] * b,
                b * sizeof *x);
     }
-    run_part(part, by_all, n, COLUMNS_AT_ONCE, subtract_columns);
+    subtract_columns(part, n);
     for (size_t j = n; j-- > 0;) {
         const double *column = panel + j * ld;
         double sum = x[j];
@@ -193,7 +177,7 @@ static void forward_subtrees(void *args, size_t begin, size_t end)
         memset(behind, 0, n_behind * b * sizeof *behind);
         for (uint32_t s = tree->first; s <= tree->last; s++) {
             part.s = &plan->supernodes[s];
-            solve_forward(&part, false);
+            solve_forward(&part);
             scatter(&part, root->first + root->n_columns, behind, behind_rows);
         }
     }
@@ -211,7 +195,7 @@ static void backward_subtrees(void *args, size_t begin, size_t end)
 
         for (uint32_t s = tree->last + 1; s-- > tree->first;) {
             part.s = &plan->supernodes[s];
-            solve_backward(&part, false);
+            solve_backward(&part);
         }
     }
 }
@@ -242,7 +226,7 @@ void vxd_block_factor_solve(struct vxd_block_factor *factor, double *x)
             s = plan->subtrees[t++].last;
         } else {
             part.s = &plan->supernodes[s];
-            solve_forward(&part, true);
+            solve_forward(&part);
             scatter(&part, plan->n, NULL, NULL);
         }
     }
@@ -251,7 +235,7 @@ void vxd_block_factor_solve(struct vxd_block_factor *factor, double *x)
             s = plan->subtrees[--t].first;
         } else {
             part.s = &plan->supernodes[s];
-            solve_backward(&part, true);
+            solve_backward(&part);
         }
     }
     vxd_parallel_for(factor->pool, plan->n_subtrees, 1, backward_subtrees, factor);
