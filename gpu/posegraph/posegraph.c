@@ -328,17 +328,20 @@ static bool solve(struct vxd_posegraph_solver *solver, uint32_t *bad)
     return true;
 }
 
-/* How much the linear model says that the step lowers the cost. */
-static double predict(const struct vxd_posegraph_solver *solver)
+/* How much the linear model says that the step lowers the cost; `held_back` is the part of it that
+ * the damping takes. */
+static double predict(const struct vxd_posegraph_solver *solver, double *held_back)
 {
     double sum = 0;
 
+    *held_back = 0;
     for (size_t i = 0; i < (size_t)solver->n_free * 6; i++) {
         size_t v = i / 6;
         double damping =
             solver->damping * fmax(solver->diagonal[v * 36 + i % 6 * 7], 1e-9);
 
         sum += solver->step[i] * (damping * solver->step[i] - solver->gradient[i]);
+        *held_back += damping * solver->step[i] * solver->step[i];
     }
     return sum;
 }
@@ -365,16 +368,21 @@ static void reject(struct vxd_posegraph_solver *solver)
     solver->growth *= 2;
 }
 
-static void accept(struct vxd_posegraph_solver *solver, double cost, double gain)
+/* Near the optimum, what the model did not foresee of a step's fall and what the damping took of it
+ * are about what is left to fall, so that no other step has to show it. */
+static void accept(struct vxd_posegraph_solver *solver, double cost, double predicted,
+                   double held_back)
 {
     struct vxd_rigid *poses = solver->trial;
     double fall = solver->stats.cost - cost;
-    double shape = 2 * gain - 1;
+    double shape = 2 * fall / predicted - 1;
+    double little = solver->options.relative_tolerance * solver->stats.cost;
+    bool is_foreseen =
+        fabs(predicted - fall) + held_back <= little && fall > predicted / 2;
 
     solver->trial = solver->poses;
     solver->poses = poses;
-    solver->stats.converged =
-        fall <= solver->options.relative_tolerance * solver->stats.cost;
+    solver->stats.converged = fall <= little || is_foreseen;
     solver->is_done = solver->stats.converged;
     solver->stats.cost = cost;
     solver->is_linear = false;
@@ -406,7 +414,8 @@ enum vxd_status vxd_posegraph_solver_step(struct vxd_posegraph_solver *solver, b
     if (!solve(solver, &bad)) {
         reject(solver);
     } else {
-        double predicted = predict(solver);
+        double held_back;
+        double predicted = predict(solver, &held_back);
         double cost = move(solver) ? vxd_posegraph_cost(solver, solver->trial) : HUGE_VAL;
         double fall = solver->stats.cost - cost;
 
@@ -414,7 +423,7 @@ enum vxd_status vxd_posegraph_solver_step(struct vxd_posegraph_solver *solver, b
             solver->is_done = true; /* at the optimum, as far as numbers go */
             solver->stats.converged = true;
         } else if (fall > 0) {
-            accept(solver, cost, fall / predicted);
+            accept(solver, cost, predicted, held_back);
         } else {
             reject(solver);
         }
