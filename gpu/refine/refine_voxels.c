@@ -7,7 +7,6 @@
 #include "gpu/refine/refine_internal.h"
 
 #define MAX_UNKNOWNS ((size_t)INT32_MAX - 1)
-#define POSE_PARTS 1024
 
 /* Scans n counts of a buffer in place and reads their sum. Blocking. */
 static enum vxd_status scan_counts(struct vxd_queue *queue, uint32_t *counts, size_t n,
@@ -63,7 +62,6 @@ static void set_level(struct vxd_refine *refine, const struct vxd_volume *volume
                                      .unit = (float)refine->unit};
     vxd_volume_get_view(volume, &refine->call.set.volume);
     refine->call.view.n_keyframes = refine->n_frames;
-    refine->call.view.n_pose_parts = POSE_PARTS;
 }
 
 static enum vxd_status count_voxels(struct vxd_queue *queue, struct vxd_refine *refine,

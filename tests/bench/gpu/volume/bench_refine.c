@@ -9,8 +9,10 @@
  *
  * "epoch" is the time of a joint step with its linearisation and the movement of keyframes, the median
  * of all; "begin" that from the first step to the first loss: voxel set, images, visibility, and light
- * six times over, "light" that of one of these times. "CPU" is the time of all threads. --shake moves each keyframe's given position,
- * --zoom multiplies the focal length. Scores are those of the surface's vertices. */
+ * six times over, "light" that of one of these times. "CPU" is the time of all threads. A stage is of
+ * --work-ms of a CPU thread's work, by default as the service gives a stage to a GPU, and twice that of a
+ * CPU. --shake moves each keyframe's given position, --zoom multiplies the focal length. Scores are those
+ * of the surface's vertices. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +22,8 @@
 #include "tests/support/refine/refine_scene.h"
 
 #define MAX_TIMES 4096
+#define WORK_MS_CPU 40
+#define WORK_MS_CUDA 1000
 
 struct options {
     enum vxd_backend backend;
@@ -279,7 +283,6 @@ int main(int argc, char **argv)
     struct options options = {.backend = VXD_BACKEND_CPU,
                               .voxel_mm = 2,
                               .zoom = 1,
-                              .work_ms = 40,
                               .scene = {.radius_m = 0.06,
                                         .relief_m = 0.001,
                                         .wavelength_m = 0.016,
@@ -297,6 +300,10 @@ int main(int argc, char **argv)
         (void)fprintf(stderr,
                       "usage: bench_refine [--backend cpu|cuda] [--NAME VALUE]...\n");
         return 2;
+    }
+    if (options.work_ms == 0) {
+        options.work_ms =
+            options.backend == VXD_BACKEND_CUDA ? WORK_MS_CUDA : WORK_MS_CPU;
     }
     options.scene.width = options.scene.height * 4 / 3;
     context_options.backend = options.backend;
