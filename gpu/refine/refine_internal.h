@@ -18,6 +18,7 @@ extern "C" {
 #define VXD_REFINE_STEPS(X)                                                              \
     X(COUNT, vxd_refine_count_item(&call->set, i))                                       \
     X(LIST, vxd_refine_list_item(&call->set, i))                                         \
+    X(EXTENT, vxd_refine_extent_item(&call->view, call->set.extents, i))                 \
     X(RING, vxd_refine_ring_item(&call->view, call->bytes, i))                           \
     X(FLAG, vxd_refine_flag_item(&call->view, call->order, i))                           \
     X(RING_KEY, vxd_refine_ring_key_item(&call->view, call->order, call->light.keys, i)) \
