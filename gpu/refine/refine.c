@@ -250,7 +250,7 @@ static double cost_of(const struct vxd_refine *refine, const struct vxd_refine_o
     case VXD_REFINE_STEP_BIN_SUM:
         return 500 + 10 * (double)refine->n / (double)refine->call.bins.n_parts;
     case VXD_REFINE_STEP_BIN:
-        return 2000;
+        return 500 + 2 * (double)refine->call.bins.n_parts;
     case VXD_REFINE_STEP_MEAN:
         return 30 * (double)refine->n_frames;
     case VXD_REFINE_STEP_COUPLE:
