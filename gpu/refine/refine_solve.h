@@ -10,7 +10,7 @@
 
 #define VXD_REFINE_BINS 256
 #define VXD_REFINE_MAX_BIN_PARTS 4096
-#define VXD_REFINE_BIN_VOXELS 256 /* of a part, about */
+#define VXD_REFINE_BIN_VOXELS 512 /* of a part, about */
 #define VXD_REFINE_BIN_LANES 128
 
 /* A bin of chromaticities, 1/32 wide. */
