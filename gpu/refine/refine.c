@@ -238,31 +238,29 @@ void vxd_refine_destroy(struct vxd_queue *queue, struct vxd_refine *refine)
 static double cost_of(const struct vxd_refine *refine, const struct vxd_refine_op *op)
 {
     switch (op->step) {
-    case VXD_REFINE_STEP_SUM:
-        return 1 + 1.5 * (double)refine->n / VXD_REFINE_PARTS;
     case VXD_REFINE_STEP_LIGHT_CHUNK:
         return 1e6;
     case VXD_REFINE_STEP_CUBE_SUM:
     case VXD_REFINE_STEP_POSE_SUM:
         return 1000;
     case VXD_REFINE_STEP_LIGHT_MATRIX:
-    case VXD_REFINE_STEP_LIGHT_RIGHT:
-        return 2000;
+        return 250;
     case VXD_REFINE_STEP_POSE:
-        return 1 + 100 * (double)refine->n / (double)refine->call.view.n_pose_parts;
+        return 8000 + 100 * (double)refine->n / (double)refine->call.view.n_pose_parts;
     case VXD_REFINE_STEP_BIN_SUM:
-        return 500 + 10 * (double)refine->n / VXD_REFINE_BIN_PARTS;
+        return 500 + 10 * (double)refine->n / (double)refine->call.bins.n_parts;
     case VXD_REFINE_STEP_BIN:
-        return 2000;
+        return 500 + 2 * (double)refine->call.bins.n_parts;
     case VXD_REFINE_STEP_MEAN:
         return 30 * (double)refine->n_frames;
     case VXD_REFINE_STEP_COUPLE:
-        return 40 + 60 * (double)op->n_slots;
+        return 60 + 40 * (double)op->n_slots;
+    case VXD_REFINE_STEP_SIGHT:
+        return 20 + 40 * (double)op->n_slots;
     case VXD_REFINE_STEP_NODE:
     case VXD_REFINE_STEP_PULL:
     case VXD_REFINE_STEP_DIAGONAL:
         return 200;
-    case VXD_REFINE_STEP_SIGHT:
     case VXD_REFINE_STEP_SEE:
     case VXD_REFINE_STEP_GATHER:
         return 60;
@@ -279,22 +277,11 @@ void vxd_refine_push_op(struct vxd_refine *refine, struct vxd_refine_op op)
 }
 
 void vxd_refine_push_sum(struct vxd_refine *refine, enum vxd_refine_sum_kind kind,
-                         size_t n, int index, bool is_light)
+                         size_t n, int index)
 {
-    struct vxd_refine_op op = {.step = VXD_REFINE_STEP_SUM,
-                               .n = VXD_REFINE_PARTS,
-                               .first = n,
-                               .kind = kind,
-                               .index = index,
-                               .is_light = is_light};
-
-    vxd_refine_push_op(refine, op);
-    op.step = VXD_REFINE_STEP_GROUP;
-    op.n = VXD_REFINE_GROUPS;
-    vxd_refine_push_op(refine, op);
-    op.step = VXD_REFINE_STEP_TOTAL;
-    op.n = 1;
-    vxd_refine_push_op(refine, op);
+    vxd_refine_push_op(
+        refine, (struct vxd_refine_op){
+                    .step = VXD_REFINE_STEP_SUM, .n = n, .kind = kind, .index = index});
 }
 
 enum vxd_status vxd_refine_run(struct vxd_queue *queue, struct vxd_refine_call *call,
@@ -304,6 +291,8 @@ enum vxd_status vxd_refine_run(struct vxd_queue *queue, struct vxd_refine_call *
     call->step = step;
     call->begin = 0;
     call->end = n;
+    call->n_items = n;
+    call->solve.kind = VXD_REFINE_SUM_NONE;
     return n > 0 ? VXD_BACKEND_FN(queue, vxd_refine_run)(queue, call, err) : VXD_OK;
 }
 
@@ -317,10 +306,11 @@ static void set_call(struct vxd_refine *refine, const struct vxd_refine_op *op)
     size_t n = op->is_light ? 9 * refine->n_corners : 2 * refine->n;
 
     call->step = op->step;
+    call->n_items = op->n;
     call->pose.first = op->first;
     call->pose.n_slots = op->n_slots;
     call->is_gradient = op->is_gradient;
-    solve->n = op->step == VXD_REFINE_STEP_SUM ? op->first : n;
+    solve->n = n;
     solve->kind = op->kind;
     solve->index = op->index;
     solve->r = vectors;
@@ -360,6 +350,10 @@ static enum vxd_status run_ops(struct vxd_queue *queue, struct vxd_refine *refin
         size_t left = op->n - refine->item_at;
         size_t n = *work_ns / cost < (double)left ? (size_t)(*work_ns / cost) + 1 : left;
 
+        if (op->kind != VXD_REFINE_SUM_NONE) { /* whole chunks of terms */
+            n = (n + VXD_REFINE_LANES - 1) / VXD_REFINE_LANES * VXD_REFINE_LANES;
+            n = n < left ? n : left;
+        }
         set_call(refine, op);
         refine->call.begin = refine->item_at;
         refine->call.end = refine->item_at + n;
@@ -464,7 +458,7 @@ static enum vxd_status next_phase(struct vxd_queue *queue, struct vxd_refine *re
         *work_ns = 0;
         if (is_whole) {
             vxd_refine_push_sum(refine, VXD_REFINE_SUM_VIEWS, refine->n,
-                                VXD_REFINE_OF_VIEWS + (int)refine->frame, false);
+                                VXD_REFINE_OF_VIEWS + (int)refine->frame);
             refine->phase =
                 ++refine->frame == refine->n_frames ? VXD_REFINE_MEANS : refine->phase;
         }

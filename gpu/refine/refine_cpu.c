@@ -2,6 +2,30 @@
 /* The steps of a refinement on the CPU: ranges of items on the pool. */
 #include "gpu/refine/refine_internal.h"
 
+static double sum_lanes(double lanes[VXD_REFINE_LANES])
+{
+    for (size_t half = VXD_REFINE_LANES / 2; half > 0; half /= 2) {
+        for (size_t k = 0; k < half; k++) {
+            lanes[k] += lanes[k + half];
+        }
+    }
+    return lanes[0];
+}
+
+/* Sums the terms of items [begin, end), which begins a chunk. */
+static void sum_terms(const struct vxd_refine_call *call, size_t begin, size_t end)
+{
+    for (size_t first = begin; first < end; first += VXD_REFINE_LANES) {
+        double lanes[VXD_REFINE_LANES] = {0};
+        size_t n = end - first < VXD_REFINE_LANES ? end - first : VXD_REFINE_LANES;
+
+        for (size_t k = 0; k < n; k++) {
+            lanes[k] = vxd_refine_term(&call->view, &call->solve, first + k);
+        }
+        call->solve.partial[first / VXD_REFINE_LANES] = sum_lanes(lanes);
+    }
+}
+
 #define RUN(name, expression)                                                            \
     static void run_##name(void *args, size_t begin, size_t end)                         \
     {                                                                                    \
@@ -10,33 +34,22 @@
         for (size_t i = call->begin + begin; i < call->begin + end; i++) {               \
             expression;                                                                  \
         }                                                                                \
+        if (call->solve.kind != VXD_REFINE_SUM_NONE) {                                   \
+            sum_terms(call, call->begin + begin, call->begin + end);                     \
+        }                                                                                \
     }
 VXD_REFINE_STEPS(RUN)
 #undef RUN
 
-/* Sums of neighbouring parts run side by side, since their terms lie so. Each adds the same terms in
- * the same order as vxd_refine_sum_item. */
-static void run_sums(void *args, size_t begin, size_t end)
+static void end_sum(const struct vxd_refine_call *call)
 {
-    enum {
-        LANES = 512
-    };
-    const struct vxd_refine_call *call = args;
-    const struct vxd_refine_solve_call *solve = &call->solve;
+    size_t n = (call->n_items + VXD_REFINE_LANES - 1) / VXD_REFINE_LANES;
+    double lanes[VXD_REFINE_LANES];
 
-    for (size_t first = call->begin + begin; first < call->begin + end; first += LANES) {
-        size_t n = call->begin + end - first < LANES ? call->begin + end - first : LANES;
-        double sums[LANES] = {0};
-
-        for (size_t row = first; row < solve->n; row += VXD_REFINE_PARTS) {
-            size_t n_here = solve->n - row < n ? solve->n - row : n;
-
-            for (size_t k = 0; k < n_here; k++) {
-                sums[k] += vxd_refine_term(&call->view, solve, row + k);
-            }
-        }
-        memcpy(solve->partial + first, sums, n * sizeof *sums);
+    for (size_t lane = 0; lane < VXD_REFINE_LANES; lane++) {
+        lanes[lane] = vxd_refine_lane_total(call->solve.partial, n, lane);
     }
+    vxd_refine_set_total(&call->solve, sum_lanes(lanes));
 }
 
 static size_t grain_of(enum vxd_refine_step_name step)
@@ -50,9 +63,11 @@ static size_t grain_of(enum vxd_refine_step_name step)
     case VXD_REFINE_STEP_BIN_SUM:
     case VXD_REFINE_STEP_POSE_SUM:
         return 1;
-    case VXD_REFINE_STEP_SUM:
     case VXD_REFINE_STEP_COUPLE:
+    case VXD_REFINE_STEP_SIGHT:
         return 512;
+    case VXD_REFINE_STEP_BIN:
+        return 16;
     default:
         return 2048;
     }
@@ -68,8 +83,10 @@ static enum vxd_status run_job(struct vxd_pool *pool, const void *args,
 
     (void)err;
     vxd_parallel_for(pool, call.end - call.begin, grain_of(call.step),
-                     call.step == VXD_REFINE_STEP_SUM ? run_sums : functions[call.step],
-                     &call);
+                     functions[call.step], &call);
+    if (call.solve.kind != VXD_REFINE_SUM_NONE && call.end == call.n_items) {
+        end_sum(&call);
+    }
     return VXD_OK;
 }
 

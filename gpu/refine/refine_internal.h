@@ -13,11 +13,12 @@
 extern "C" {
 #endif
 
-/* All steps: name, and the expression for item i of `call`. The chunks of light and the sums are
- * made by code of the backends besides, in the same order of additions. */
+/* All steps: name, and the expression for item i of `call`. Chunks of light, bins, poses and the sums of
+ * terms are made by code of the backends besides, in the same order of additions. */
 #define VXD_REFINE_STEPS(X)                                                              \
     X(COUNT, vxd_refine_count_item(&call->set, i))                                       \
     X(LIST, vxd_refine_list_item(&call->set, i))                                         \
+    X(EXTENT, vxd_refine_extent_item(&call->view, call->set.extents, i))                 \
     X(RING, vxd_refine_ring_item(&call->view, call->bytes, i))                           \
     X(FLAG, vxd_refine_flag_item(&call->view, call->order, i))                           \
     X(RING_KEY, vxd_refine_ring_key_item(&call->view, call->order, call->light.keys, i)) \
@@ -41,12 +42,12 @@ extern "C" {
     X(BEGIN_OF, vxd_refine_begin_of_item(&call->light, i))                               \
     X(LIGHT_CHUNK, vxd_refine_light_chunk_item(&call->view, &call->light, i))            \
     X(CUBE_SUM, vxd_refine_cube_sum_item(&call->light, i))                               \
-    X(LIGHT_RIGHT,                                                                       \
-      vxd_refine_light_right_item(&call->view, &call->light, &call->solve, i))           \
-    X(LIGHT_MATRIX, call->solve.q[i] = vxd_refine_light_product(                         \
-                        &call->view, &call->light, call->solve.p, 0, i))                 \
-    X(SIGHT, vxd_refine_sight_item(&call->view, call->pose.first + i / call->view.n,     \
-                                   i / call->view.n, i % call->view.n))                  \
+    X(LIGHT_RIGHT, vxd_refine_light_right_item(&call->light, &call->solve, i))           \
+    X(LIGHT_MATRIX,                                                                      \
+      vxd_refine_light_matrix_item(&call->view, &call->light, call->solve.p, i))         \
+    X(LIGHT_GATHER, vxd_refine_light_gather_item(&call->light, &call->solve, i))         \
+    X(SIGHT,                                                                             \
+      vxd_refine_sight_item(&call->view, call->pose.first, call->pose.n_slots, i))       \
     X(COUPLE,                                                                            \
       vxd_refine_couple_item(&call->view, call->pose.n_slots, call->pose.first == 0, i)) \
     X(PUSH, vxd_refine_push_item(&call->view, call->solve.p, i))                         \
@@ -60,9 +61,7 @@ extern "C" {
     X(ACCEPT, vxd_refine_accept_item(&call->solve, i))                                   \
     X(REVERT, call->solve.state[i] = call->solve.before[i])                              \
     X(ADAM, vxd_refine_adam_item(&call->solve, i))                                       \
-    X(SUM, vxd_refine_sum_item(&call->view, &call->solve, i))                            \
-    X(GROUP, vxd_refine_group_item(&call->solve, i))                                     \
-    X(TOTAL, vxd_refine_total_item(&call->solve, i))                                     \
+    X(SUM, (void)i) /* the terms alone */                                                \
     X(POSE, vxd_refine_pose_item(&call->view, &call->pose, i))                           \
     X(POSE_SUM, vxd_refine_pose_sum_item(&call->view, i))                                \
     X(CHILD, vxd_refine_child_item(&call->make, i))                                      \
@@ -82,6 +81,7 @@ struct vxd_refine_call {
     enum vxd_refine_step_name step;
     size_t begin;
     size_t end;
+    size_t n_items; /* of the whole step, whose last range ends a sum */
     struct vxd_refine_view view;
     struct vxd_refine_set_call set;
     struct vxd_refine_image_call image;
@@ -110,7 +110,7 @@ struct vxd_refine_op {
     size_t n;
     size_t first; /* keyframe of slot 0 */
     size_t n_slots;
-    enum vxd_refine_sum_kind kind;
+    enum vxd_refine_sum_kind kind; /* the sum that it ends with */
     int index;
     bool is_gradient;
     bool is_light; /* the vectors are those of the light's equations */
@@ -146,6 +146,7 @@ enum vxd_refine_buffer {
     VXD_REFINE_CHUNK_SUMS,
     VXD_REFINE_CUBE_SUMS,
     VXD_REFINE_LIGHT_VECTORS,
+    VXD_REFINE_LIGHT_PRODUCTS,
     VXD_REFINE_SIGHT,
     VXD_REFINE_SIGHT_WEIGHT,
     VXD_REFINE_COUPLINGS,
@@ -161,6 +162,7 @@ enum vxd_refine_buffer {
     VXD_REFINE_BIN_PARTS_BUFFER,
     VXD_REFINE_BIN_ALBEDO,
     VXD_REFINE_PARTIAL,
+    VXD_REFINE_N_SUMMED,
     VXD_REFINE_SCALARS,
     VXD_REFINE_DEPTH,
     VXD_REFINE_SOURCE,
@@ -262,9 +264,9 @@ void vxd_refine_free(struct vxd_queue *queue, struct vxd_refine *refine,
                      enum vxd_refine_buffer which);
 /* Appends an operation. */
 void vxd_refine_push_op(struct vxd_refine *refine, struct vxd_refine_op op);
-/* Appends the operations of a sum. */
+/* Appends a sum of n terms. */
 void vxd_refine_push_sum(struct vxd_refine *refine, enum vxd_refine_sum_kind kind,
-                         size_t n, int index, bool is_light);
+                         size_t n, int index);
 /* Runs a whole step at once; `call` is the refinement's, or another one. */
 enum vxd_status vxd_refine_run(struct vxd_queue *queue, struct vxd_refine_call *call,
                                enum vxd_refine_step_name step, size_t n,
@@ -317,6 +319,10 @@ void vxd_refine_push_light_sums(struct vxd_refine *refine);
 
 /* --- refine_joint.c ---------------------------------------------------------------------------- */
 
+/* Memory of sums of the level's terms, or of n where those are more. */
+enum vxd_status vxd_refine_reserve_sums(struct vxd_queue *queue,
+                                        struct vxd_refine *refine, size_t n,
+                                        struct vxd_err *err);
 /* Memory of the joint steps of a level. */
 enum vxd_status vxd_refine_reserve_joint(struct vxd_queue *queue,
                                          struct vxd_refine *refine, struct vxd_err *err);

@@ -14,13 +14,54 @@
 
 /* ---- Memory ---- */
 
+enum vxd_status vxd_refine_reserve_sums(struct vxd_queue *queue,
+                                        struct vxd_refine *refine, size_t n,
+                                        struct vxd_err *err)
+{
+    struct vxd_refine_solve_call *solve = &refine->call.solve;
+    size_t n_terms = n > 2 * refine->n ? n : 2 * refine->n;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_refine_alloc(queue, refine, VXD_REFINE_PARTIAL,
+                             n_terms / VXD_REFINE_LANES + 1, sizeof(double), err));
+    VXD_TRY(
+        vxd_refine_alloc(queue, refine, VXD_REFINE_N_SUMMED, 1, sizeof(uint32_t), err));
+    solve->partial = refine->buffers[VXD_REFINE_PARTIAL].ptr;
+    solve->n_chunks = refine->buffers[VXD_REFINE_N_SUMMED].ptr;
+    VXD_TRY(vxd_queue_fill(queue, solve->n_chunks, 0, sizeof(uint32_t), err));
+out:
+    return status;
+}
+
+/* How many keyframes' residuals are in memory at once: the same on all backends, since sums are in
+ * this order. */
+static size_t count_slots(const struct vxd_refine *refine)
+{
+    size_t most = VXD_REFINE_SIGHT_BYTES / (5 * sizeof(vxd_refine_real)) / refine->n;
+    size_t n_times;
+
+    most = most < VXD_REFINE_LEAST_SLOTS ? VXD_REFINE_LEAST_SLOTS : most;
+    n_times = (refine->n_frames + most - 1) / most;
+    return (refine->n_frames + n_times - 1) / n_times;
+}
+
+/* A part a so many voxels, 1 to most. */
+static size_t count_parts(size_t n, size_t voxels, size_t most)
+{
+    size_t parts = (n + voxels - 1) / voxels;
+
+    return parts < most ? parts : most;
+}
+
 enum vxd_status vxd_refine_reserve_joint(struct vxd_queue *queue,
                                          struct vxd_refine *refine, struct vxd_err *err)
 {
     size_t n = refine->n;
     size_t real = sizeof(vxd_refine_real);
-    size_t n_slots =
-        refine->n_frames < VXD_REFINE_SLOTS ? refine->n_frames : VXD_REFINE_SLOTS;
+    size_t n_slots = count_slots(refine);
+    size_t n_pose_parts =
+        count_parts(n, VXD_REFINE_POSE_VOXELS, VXD_REFINE_MAX_POSE_PARTS);
+    size_t n_bin_parts = count_parts(n, VXD_REFINE_BIN_VOXELS, VXD_REFINE_MAX_BIN_PARTS);
     struct vxd_refine_view *view = &refine->call.view;
     const struct {
         enum vxd_refine_buffer which;
@@ -35,18 +76,15 @@ enum vxd_status vxd_refine_reserve_joint(struct vxd_queue *queue,
         {VXD_REFINE_COUPLINGS, n, VXD_REFINE_COUPLING * real},
         {VXD_REFINE_FORCE, n, 4 * real},
         {VXD_REFINE_LOSSES, n, 4 * real},
-        {VXD_REFINE_POSE_PARTS, n_slots * VXD_REFINE_POSE_SUMS * view->n_pose_parts,
-         real},
+        {VXD_REFINE_POSE_PARTS, n_slots * VXD_REFINE_POSE_SUMS * n_pose_parts, real},
         {VXD_REFINE_POSE_TOTALS, refine->n_frames * VXD_REFINE_POSE_SUMS, sizeof(double)},
         {VXD_REFINE_PRODUCTS, n, 10 * real},
         {VXD_REFINE_DIAGONAL, n, 2 * real},
         {VXD_REFINE_VECTORS, n, 8 * real},
         {VXD_REFINE_BEFORE, n, 2 * real},
         {VXD_REFINE_MOMENTS, refine->options.solver == VXD_REFINE_ADAM ? n : 0, 4 * real},
-        {VXD_REFINE_BIN_PARTS_BUFFER, (size_t)2 * VXD_REFINE_BINS * VXD_REFINE_BIN_PARTS,
-         real},
+        {VXD_REFINE_BIN_PARTS_BUFFER, 2 * VXD_REFINE_BINS * n_bin_parts, real},
         {VXD_REFINE_BIN_ALBEDO, VXD_REFINE_BINS, real},
-        {VXD_REFINE_PARTIAL, VXD_REFINE_PARTS + VXD_REFINE_GROUPS, sizeof(double)},
         {VXD_REFINE_SCALARS, VXD_REFINE_N_SCALARS, sizeof(double)},
     };
     enum vxd_status status = VXD_OK;
@@ -55,6 +93,10 @@ enum vxd_status vxd_refine_reserve_joint(struct vxd_queue *queue,
         VXD_TRY(vxd_refine_alloc(queue, refine, sizes[i].which, sizes[i].n_items,
                                  sizes[i].item_bytes, err));
     }
+    VXD_TRY(vxd_refine_reserve_sums(queue, refine, 0, err));
+    view->n_slots = n_slots;
+    view->n_pose_parts = n_pose_parts;
+    refine->call.bins.n_parts = n_bin_parts;
     view->mean = refine->buffers[VXD_REFINE_MEAN].ptr;
     view->chroma = refine->buffers[VXD_REFINE_CHROMA].ptr;
     view->views = refine->buffers[VXD_REFINE_VIEWS].ptr;
@@ -78,7 +120,6 @@ enum vxd_status vxd_refine_reserve_joint(struct vxd_queue *queue,
     refine->call.bins.albedo = refine->buffers[VXD_REFINE_BIN_ALBEDO].ptr;
     refine->call.solve.before = refine->buffers[VXD_REFINE_BEFORE].ptr;
     refine->call.solve.moments = refine->buffers[VXD_REFINE_MOMENTS].ptr;
-    refine->call.solve.partial = refine->buffers[VXD_REFINE_PARTIAL].ptr;
     refine->call.solve.scalars = refine->buffers[VXD_REFINE_SCALARS].ptr;
     if (refine->options.solver == VXD_REFINE_ADAM) {
         VXD_TRY(vxd_queue_fill(queue, refine->call.solve.moments, 0, n * 4 * real, err));
@@ -109,35 +150,44 @@ void vxd_refine_push_cg(struct vxd_refine *refine, bool is_light)
 
     if (is_light) {
         op.step = VXD_REFINE_STEP_LIGHT_MATRIX;
+        op.n = 8 * n;
         vxd_refine_push_op(refine, op);
+        op.step = VXD_REFINE_STEP_LIGHT_GATHER;
+        op.n = n;
+        op.kind = VXD_REFINE_SUM_PQ;
     } else {
         push(refine, VXD_REFINE_STEP_PUSH, refine->n);
         push(refine, VXD_REFINE_STEP_PULL, refine->n);
-        push(refine, VXD_REFINE_STEP_GATHER, refine->n);
+        op.step = VXD_REFINE_STEP_GATHER;
+        op.n = refine->n;
+        op.kind = VXD_REFINE_SUM_PQ_BOTH;
     }
-    vxd_refine_push_sum(refine, VXD_REFINE_SUM_PQ, n, 0, is_light);
-    op.step = VXD_REFINE_STEP_ADVANCE;
     vxd_refine_push_op(refine, op);
-    vxd_refine_push_sum(refine, VXD_REFINE_SUM_RZ, n, 0, is_light);
+    op.n = n;
+    op.step = VXD_REFINE_STEP_ADVANCE;
+    op.kind = VXD_REFINE_SUM_RZ;
+    vxd_refine_push_op(refine, op);
     op.step = VXD_REFINE_STEP_TURN;
+    op.kind = VXD_REFINE_SUM_NONE;
     vxd_refine_push_op(refine, op);
 }
 
-/* The residuals of all keyframes, some at a time, with what each time does with them. */
+/* The residuals of all keyframes, as many at a time as memory holds, with what each time does with
+ * them. */
 static void push_sights(struct vxd_refine *refine, bool is_for_poses)
 {
-    for (size_t first = 0; first < refine->n_frames; first += VXD_REFINE_SLOTS) {
+    for (size_t first = 0; first < refine->n_frames; first += refine->call.view.n_slots) {
         size_t left = refine->n_frames - first;
         struct vxd_refine_op op = {.step = VXD_REFINE_STEP_SIGHT,
+                                   .n = refine->n,
                                    .first = first,
-                                   .n_slots =
-                                       left < VXD_REFINE_SLOTS ? left : VXD_REFINE_SLOTS};
+                                   .n_slots = left < refine->call.view.n_slots
+                                                  ? left
+                                                  : refine->call.view.n_slots};
 
-        op.n = refine->n * op.n_slots;
         vxd_refine_push_op(refine, op);
         if (!is_for_poses) {
             op.step = VXD_REFINE_STEP_COUPLE;
-            op.n = refine->n;
             vxd_refine_push_op(refine, op);
             continue;
         }
@@ -164,7 +214,7 @@ static void push_linearise(struct vxd_refine *refine)
     push(refine, VXD_REFINE_STEP_DIAGONAL, refine->n);
     for (int i = 0; i < 4; i++) {
         vxd_refine_push_sum(refine, VXD_REFINE_SUM_VALUES, refine->n,
-                            VXD_REFINE_OF_LOSSES + i, false);
+                            VXD_REFINE_OF_LOSSES + i);
     }
 }
 
@@ -206,7 +256,7 @@ static enum vxd_status begin_light(struct vxd_queue *queue, struct vxd_refine *r
                                    refine->n, err));
         } else { /* no shading is known: one albedo for all */
             VXD_TRY(vxd_refine_run(queue, &refine->call, VXD_REFINE_STEP_BIN_SUM,
-                                   VXD_REFINE_BIN_PARTS, err));
+                                   refine->call.bins.n_parts, err));
             VXD_TRY(vxd_refine_run(queue, &refine->call, VXD_REFINE_STEP_BIN,
                                    VXD_REFINE_BINS, err));
             VXD_TRY(vxd_refine_run(queue, &refine->call, VXD_REFINE_STEP_ALBEDO,
@@ -231,7 +281,7 @@ static void solve_light(struct vxd_refine *refine)
     }
     push(refine, VXD_REFINE_STEP_NODE, refine->n);
     if (refine->level == 0 && refine->round == 0 && !refine->options.keep_albedo) {
-        push(refine, VXD_REFINE_STEP_BIN_SUM, VXD_REFINE_BIN_PARTS);
+        push(refine, VXD_REFINE_STEP_BIN_SUM, refine->call.bins.n_parts);
         push(refine, VXD_REFINE_STEP_BIN, VXD_REFINE_BINS);
         push(refine, VXD_REFINE_STEP_ALBEDO, refine->n);
         if (++refine->light_pass < LIGHT_PASSES) {
@@ -241,8 +291,7 @@ static void solve_light(struct vxd_refine *refine)
         }
         push(refine, VXD_REFINE_STEP_NODE, refine->n);
     }
-    vxd_refine_push_sum(refine, VXD_REFINE_SUM_LIGHT, refine->n, VXD_REFINE_OF_LIGHT,
-                        false);
+    vxd_refine_push_sum(refine, VXD_REFINE_SUM_LIGHT, refine->n, VXD_REFINE_OF_LIGHT);
     refine->phase = VXD_REFINE_LINEARISE;
 }
 
@@ -330,8 +379,10 @@ static enum vxd_status judge(struct vxd_queue *queue, struct vxd_refine *refine,
     refine->cg = 0;
     refine->phase = VXD_REFINE_SOLVE;
     if (refine->options.solver == VXD_REFINE_GAUSS_NEWTON) {
-        push(refine, VXD_REFINE_STEP_BEGIN, 2 * refine->n);
-        vxd_refine_push_sum(refine, VXD_REFINE_SUM_RZ_FIRST, 2 * refine->n, 0, false);
+        vxd_refine_push_op(refine,
+                           (struct vxd_refine_op){.step = VXD_REFINE_STEP_BEGIN,
+                                                  .n = 2 * refine->n,
+                                                  .kind = VXD_REFINE_SUM_RZ_FIRST});
     }
 out:
     return status;
@@ -372,10 +423,9 @@ enum vxd_status vxd_refine_next_joint(struct vxd_queue *queue, struct vxd_refine
     case VXD_REFINE_MEANS:
         push(refine, VXD_REFINE_STEP_MEAN, refine->n);
         push(refine, VXD_REFINE_STEP_CHROMA, refine->n);
-        vxd_refine_push_sum(refine, VXD_REFINE_SUM_SEEN, refine->n, VXD_REFINE_OF_SEEN,
-                            false);
+        vxd_refine_push_sum(refine, VXD_REFINE_SUM_SEEN, refine->n, VXD_REFINE_OF_SEEN);
         vxd_refine_push_sum(refine, VXD_REFINE_SUM_BRIGHT, refine->n,
-                            VXD_REFINE_OF_BRIGHT, false);
+                            VXD_REFINE_OF_BRIGHT);
         refine->phase = VXD_REFINE_FIND_CUBES;
         break;
     case VXD_REFINE_FIND_CUBES:

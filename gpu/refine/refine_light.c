@@ -195,6 +195,11 @@ enum vxd_status vxd_refine_find_cubes(struct vxd_queue *queue, struct vxd_refine
     VXD_TRY(vxd_refine_alloc(queue, refine, VXD_REFINE_LIGHT_VECTORS,
                              (size_t)36 * refine->n_corners, sizeof(vxd_refine_real),
                              err));
+    VXD_TRY(vxd_refine_alloc(queue, refine, VXD_REFINE_LIGHT_PRODUCTS,
+                             (size_t)72 * refine->n_corners, sizeof(vxd_refine_real),
+                             err));
+    VXD_TRY(vxd_refine_reserve_sums(queue, refine, 9 * refine->n_corners, err));
+    light->products = refine->buffers[VXD_REFINE_LIGHT_PRODUCTS].ptr;
     light->chunks = refine->buffers[VXD_REFINE_CHUNKS].ptr;
     light->first_chunk = refine->buffers[VXD_REFINE_FIRST_CHUNK].ptr;
     light->chunk_sums = refine->buffers[VXD_REFINE_CHUNK_SUMS].ptr;
@@ -220,8 +225,8 @@ void vxd_refine_push_light_sums(struct vxd_refine *refine)
     vxd_refine_push_op(refine, (struct vxd_refine_op){.step = VXD_REFINE_STEP_LIGHT_RIGHT,
                                                       .n = n,
                                                       .is_light = true});
-    vxd_refine_push_op(
-        refine,
-        (struct vxd_refine_op){.step = VXD_REFINE_STEP_BEGIN, .n = n, .is_light = true});
-    vxd_refine_push_sum(refine, VXD_REFINE_SUM_RZ_FIRST, n, 0, true);
+    vxd_refine_push_op(refine, (struct vxd_refine_op){.step = VXD_REFINE_STEP_BEGIN,
+                                                      .n = n,
+                                                      .kind = VXD_REFINE_SUM_RZ_FIRST,
+                                                      .is_light = true});
 }

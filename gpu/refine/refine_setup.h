@@ -22,8 +22,11 @@ struct vxd_refine_set_call {
     int32_t *keys; /* out */
     int64_t *rows; /* out: places of the voxels in the volume's arrays */
     int64_t *rows_read;
+    int32_t *extents; /* out: least keys and greatest ones, 6 a part */
     uint64_t version; /* of blocks that are written */
 };
+
+#define VXD_REFINE_EXTENT_PARTS 4096
 
 /* Whether a voxel is known, and its distance in voxels. */
 VXD_HD int vxd_refine_known(const struct vxd_refine_set_call *call, size_t row, float *d)
@@ -75,6 +78,28 @@ VXD_HD void vxd_refine_list_item(const struct vxd_refine_set_call *call, size_t 
             call->rows[at] = (int64_t)row;
             at++;
         }
+    }
+}
+
+/* The extent of the keys of one of VXD_REFINE_EXTENT_PARTS ranges of voxels. */
+VXD_HD void vxd_refine_extent_item(const struct vxd_refine_view *view, int32_t *extents,
+                                   size_t part)
+{
+    int32_t low[3] = {INT32_MAX, INT32_MAX, INT32_MAX};
+    int32_t high[3] = {INT32_MIN, INT32_MIN, INT32_MIN};
+    size_t n = (view->n + VXD_REFINE_EXTENT_PARTS - 1) / VXD_REFINE_EXTENT_PARTS;
+
+    for (size_t i = part * n; i < (part + 1) * n && i < view->n; i++) {
+        for (size_t k = 0; k < 3; k++) {
+            int32_t key = view->keys[3 * i + k];
+
+            low[k] = key < low[k] ? key : low[k];
+            high[k] = key > high[k] ? key : high[k];
+        }
+    }
+    for (size_t k = 0; k < 3; k++) {
+        extents[6 * part + k] = low[k];
+        extents[6 * part + 3 + k] = high[k];
     }
 }
 

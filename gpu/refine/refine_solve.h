@@ -9,7 +9,9 @@
 /* ---- The albedo at first: one for all voxels of a chromaticity ---- */
 
 #define VXD_REFINE_BINS 256
-#define VXD_REFINE_BIN_PARTS 1024
+#define VXD_REFINE_MAX_BIN_PARTS 4096
+#define VXD_REFINE_BIN_VOXELS 512 /* of a part, about */
+#define VXD_REFINE_BIN_LANES 128
 
 /* A bin of chromaticities, 1/32 wide. */
 VXD_HD int vxd_refine_bin_of(const vxd_refine_real mean[3])
@@ -24,12 +26,13 @@ VXD_HD int vxd_refine_bin_of(const vxd_refine_real mean[3])
 }
 
 struct vxd_refine_bin_call {
-    vxd_refine_real *parts;  /* VXD_REFINE_BIN_PARTS x 2 VXD_REFINE_BINS */
+    size_t n_parts;
+    vxd_refine_real *parts;  /* n_parts x 2 VXD_REFINE_BINS */
     vxd_refine_real *albedo; /* VXD_REFINE_BINS */
     vxd_refine_real unseen;
 };
 
-/* Sums of voxels part, part + VXD_REFINE_BIN_PARTS, ...: intensity times shading, and its square. */
+/* Sums of voxels part, part + n_parts, ...: intensity times shading, and its square. */
 VXD_HD void vxd_refine_bin_sum_item(const struct vxd_refine_view *view,
                                     const struct vxd_refine_bin_call *call, size_t part)
 {
@@ -38,7 +41,7 @@ VXD_HD void vxd_refine_bin_sum_item(const struct vxd_refine_view *view,
     for (int e = 0; e < 2 * VXD_REFINE_BINS; e++) {
         sums[e] = 0;
     }
-    for (size_t i = part; i < view->n; i += VXD_REFINE_BIN_PARTS) {
+    for (size_t i = part; i < view->n; i += call->n_parts) {
         const vxd_refine_real *mean = view->mean + 4 * i;
         vxd_refine_real shade = view->nodes[i].shade;
 
@@ -51,20 +54,44 @@ VXD_HD void vxd_refine_bin_sum_item(const struct vxd_refine_view *view,
     }
 }
 
-VXD_HD void vxd_refine_bin_item(const struct vxd_refine_bin_call *call, size_t bin)
+/* The sums of a bin over parts lane, lane + VXD_REFINE_BIN_LANES, ... */
+VXD_HD void vxd_refine_bin_lane(const struct vxd_refine_bin_call *call, size_t bin,
+                                size_t lane, double *products, double *squares)
 {
-    double products = 0;
-    double squares = 0;
-
-    for (size_t part = 0; part < VXD_REFINE_BIN_PARTS; part++) {
+    *products = 0;
+    *squares = 0;
+    for (size_t part = lane; part < call->n_parts; part += VXD_REFINE_BIN_LANES) {
         const vxd_refine_real *sums = call->parts + part * 2 * VXD_REFINE_BINS + 2 * bin;
 
-        products += (double)sums[0];
-        squares += (double)sums[1];
+        *products += (double)sums[0];
+        *squares += (double)sums[1];
     }
+}
+
+VXD_HD void vxd_refine_bin_end(const struct vxd_refine_bin_call *call, size_t bin,
+                               double products, double squares)
+{
     call->albedo[bin] = squares > 0.01 && products > 0
                             ? (vxd_refine_real)(products / squares)
                             : call->unseen;
+}
+
+/* The albedo of a bin. On a GPU a block sums its lanes. */
+VXD_HD void vxd_refine_bin_item(const struct vxd_refine_bin_call *call, size_t bin)
+{
+    double products[VXD_REFINE_BIN_LANES];
+    double squares[VXD_REFINE_BIN_LANES];
+
+    for (size_t lane = 0; lane < VXD_REFINE_BIN_LANES; lane++) {
+        vxd_refine_bin_lane(call, bin, lane, &products[lane], &squares[lane]);
+    }
+    for (size_t half = VXD_REFINE_BIN_LANES / 2; half > 0; half /= 2) {
+        for (size_t lane = 0; lane < half; lane++) {
+            products[lane] += products[lane + half];
+            squares[lane] += squares[lane + half];
+        }
+    }
+    vxd_refine_bin_end(call, bin, products[0], squares[0]);
 }
 
 VXD_HD void vxd_refine_albedo_item(const struct vxd_refine_view *view,
@@ -113,6 +140,7 @@ struct vxd_refine_light_call {
     int32_t *keys;              /* out of the steps that make keys */
     uint64_t *sort_keys;
     uint32_t *begins;
+    vxd_refine_real *products; /* 8 a row: what each cube adds to it */
     vxd_refine_real smooth;
     vxd_refine_real damping;
 };
@@ -243,61 +271,56 @@ VXD_HD void vxd_refine_cube_sum_item(const struct vxd_refine_light_call *call,
     call->cube_sums[item] = sum;
 }
 
-/* A row of the light's equations times p, or its diagonal (is_diagonal) or right side (p NULL). */
-VXD_HD vxd_refine_real vxd_refine_light_product(const struct vxd_refine_view *view,
-                                                const struct vxd_refine_light_call *call,
-                                                const vxd_refine_real *p, int is_diagonal,
-                                                size_t item)
+/* What cube item % 8 of a corner adds to row item / 8 of the light's equations times p. */
+VXD_HD void vxd_refine_light_matrix_item(const struct vxd_refine_view *view,
+                                         const struct vxd_refine_light_call *call,
+                                         const vxd_refine_real *p, size_t item)
 {
-    size_t corner = item / 9;
-    int k = (int)(item % 9);
+    size_t corner = item / 8 / 9;
+    int k = (int)(item / 8 % 9);
+    int s = (int)(item % 8);
+    int32_t cube = call->owners[8 * corner + (size_t)s];
+    vxd_refine_real sum = 0;
+
+    for (int c = 0; cube >= 0 && c < 8; c++) {
+        const vxd_refine_real *sums = call->cube_sums +
+                                      (size_t)cube * VXD_REFINE_LIGHT_SUMS +
+                                      vxd_refine_pair_of(s, c, 8) * 45;
+        const vxd_refine_real *other =
+            p + 9 * (size_t)view->corners[8 * (size_t)cube + (size_t)c];
+
+        for (int l = 0; l < 9; l++) {
+            sum += sums[vxd_refine_pair_of(k, l, 9)] * other[l];
+        }
+    }
+    call->products[item] = sum;
+}
+
+/* What the cubes of a corner add to a right side (harmonic k), or to a row's diagonal. */
+VXD_HD vxd_refine_real vxd_refine_light_sum(const struct vxd_refine_light_call *call,
+                                            size_t corner, int k, int is_diagonal)
+{
     vxd_refine_real sum = 0;
 
     for (int s = 0; s < 8; s++) {
         int32_t cube = call->owners[8 * corner + (size_t)s];
-        const vxd_refine_real *sums;
+        int e = is_diagonal
+                    ? vxd_refine_pair_of(s, s, 8) * 45 + vxd_refine_pair_of(k, k, 9)
+                    : VXD_REFINE_LIGHT_MATRIX + 9 * s + k;
 
-        if (cube < 0) {
-            continue;
-        }
-        sums = call->cube_sums + (size_t)cube * VXD_REFINE_LIGHT_SUMS;
-        if (is_diagonal) {
-            sum += sums[vxd_refine_pair_of(s, s, 8) * 45 + vxd_refine_pair_of(k, k, 9)];
-            continue;
-        }
-        if (p == NULL) {
-            sum += sums[VXD_REFINE_LIGHT_MATRIX + 9 * s + k];
-            continue;
-        }
-        for (int c = 0; c < 8; c++) {
-            const vxd_refine_real *other =
-                p + 9 * (size_t)view->corners[8 * (size_t)cube + (size_t)c];
-
-            for (int l = 0; l < 9; l++) {
-                sum +=
-                    sums[vxd_refine_pair_of(s, c, 8) * 45 + vxd_refine_pair_of(k, l, 9)] *
-                    other[l];
-            }
+        if (cube >= 0) {
+            sum += call->cube_sums[(size_t)cube * VXD_REFINE_LIGHT_SUMS + (size_t)e];
         }
     }
-    for (int d = 0; d < 6 && (p != NULL || is_diagonal); d++) {
-        int32_t other = call->around[6 * corner + (size_t)d];
-
-        if (other >= 0) {
-            sum += is_diagonal
-                       ? call->smooth
-                       : call->smooth * (p[item] - p[9 * (size_t)other + (size_t)k]);
-        }
-    }
-    return is_diagonal ? sum + call->damping
-           : p != NULL ? sum + call->damping * p[item]
-                       : sum;
+    return sum;
 }
 
 /* ---- Vectors of the solver ---- */
 
-#define VXD_REFINE_PARTS 8192
-#define VXD_REFINE_GROUPS 64
+/* Terms are summed by so many lanes: of each chunk of so many terms in halves (lane l and l + 128, and
+ * so on); then each lane sums the chunks lane, lane + 256, ..., and the lanes are summed in halves. A
+ * step that ends with a sum does it with its items. */
+#define VXD_REFINE_LANES 256
 
 enum vxd_refine_scalar {
     VXD_REFINE_RZ = 0,
@@ -317,24 +340,27 @@ enum vxd_refine_sum_index {
 };
 
 enum vxd_refine_sum_kind {
+    VXD_REFINE_SUM_NONE,
     VXD_REFINE_SUM_RZ_FIRST,
     VXD_REFINE_SUM_RZ,
     VXD_REFINE_SUM_PQ,
-    VXD_REFINE_SUM_VALUES, /* of `values`, into scalar VXD_REFINE_SUM + index */
-    VXD_REFINE_SUM_LIGHT,  /* squares of intensity minus shading */
-    VXD_REFINE_SUM_SEEN,   /* voxels that have a mean intensity */
-    VXD_REFINE_SUM_BRIGHT, /* their intensities */
-    VXD_REFINE_SUM_VIEWS   /* of one keyframe, weights 0 to 1 */
+    VXD_REFINE_SUM_PQ_BOTH, /* of a voxel's distance and albedo */
+    VXD_REFINE_SUM_VALUES,  /* of `values`, into scalar VXD_REFINE_SUM + index */
+    VXD_REFINE_SUM_LIGHT,   /* squares of intensity minus shading */
+    VXD_REFINE_SUM_SEEN,    /* voxels that have a mean intensity */
+    VXD_REFINE_SUM_BRIGHT,  /* their intensities */
+    VXD_REFINE_SUM_VIEWS    /* of one keyframe, weights 0 to 1 */
 };
 
 struct vxd_refine_solve_call {
-    size_t n; /* unknowns, or items of a sum */
+    size_t n; /* unknowns */
     vxd_refine_real *x;
     vxd_refine_real *r;
     vxd_refine_real *p;
     vxd_refine_real *q;
     vxd_refine_real *diagonal;
-    double *partial; /* VXD_REFINE_PARTS + VXD_REFINE_GROUPS */
+    double *partial;    /* a chunk of terms each */
+    uint32_t *n_chunks; /* of a GPU: chunks that are summed so far */
     double *scalars;
     enum vxd_refine_sum_kind kind;
     int index;
@@ -358,6 +384,9 @@ VXD_HD double vxd_refine_term(const struct vxd_refine_view *view,
         return (double)(call->r[i] * call->r[i] / call->diagonal[i]);
     case VXD_REFINE_SUM_PQ:
         return (double)(call->p[i] * call->q[i]);
+    case VXD_REFINE_SUM_PQ_BOTH:
+        return (double)(call->p[i] * call->q[i]) +
+               (double)(call->p[view->n + i] * call->q[view->n + i]);
     case VXD_REFINE_SUM_VALUES:
         return (double)call->values[i];
     case VXD_REFINE_SUM_VIEWS:
@@ -376,44 +405,29 @@ VXD_HD double vxd_refine_term(const struct vxd_refine_view *view,
     }
 }
 
-/* Sums terms part, part + VXD_REFINE_PARTS, ...; then those sums in groups; then all. */
-VXD_HD void vxd_refine_sum_item(const struct vxd_refine_view *view,
-                                const struct vxd_refine_solve_call *call, size_t part)
+/* The sum of chunks lane, lane + VXD_REFINE_LANES, ... of n. */
+VXD_HD double vxd_refine_lane_total(const double *partial, size_t n, size_t lane)
 {
     double sum = 0;
 
-    for (size_t i = part; i < call->n; i += VXD_REFINE_PARTS) {
-        sum += vxd_refine_term(view, call, i);
+    for (size_t k = lane; k < n; k += VXD_REFINE_LANES) {
+        sum += partial[k];
     }
-    call->partial[part] = sum;
+    return sum;
 }
 
-VXD_HD void vxd_refine_group_item(const struct vxd_refine_solve_call *call, size_t group)
-{
-    double sum = 0;
-
-    for (size_t k = group; k < VXD_REFINE_PARTS; k += VXD_REFINE_GROUPS) {
-        sum += call->partial[k];
-    }
-    call->partial[VXD_REFINE_PARTS + group] = sum;
-}
-
-VXD_HD void vxd_refine_total_item(const struct vxd_refine_solve_call *call, size_t unused)
+/* Writes what follows from a sum. */
+VXD_HD void vxd_refine_set_total(const struct vxd_refine_solve_call *call, double sum)
 {
     double *scalars = call->scalars;
-    double sum = 0;
 
-    (void)unused;
-    for (size_t k = 0; k < VXD_REFINE_GROUPS; k++) {
-        sum += call->partial[VXD_REFINE_PARTS + k];
-    }
     if (call->kind == VXD_REFINE_SUM_RZ_FIRST) {
         scalars[VXD_REFINE_RZ] = sum;
     } else if (call->kind == VXD_REFINE_SUM_RZ) {
         scalars[VXD_REFINE_BETA] =
             scalars[VXD_REFINE_RZ] > 0 ? sum / scalars[VXD_REFINE_RZ] : 0;
         scalars[VXD_REFINE_RZ] = sum;
-    } else if (call->kind == VXD_REFINE_SUM_PQ) {
+    } else if (call->kind == VXD_REFINE_SUM_PQ || call->kind == VXD_REFINE_SUM_PQ_BOTH) {
         scalars[VXD_REFINE_ALPHA] = sum > 0 ? scalars[VXD_REFINE_RZ] / sum : 0;
     } else {
         scalars[VXD_REFINE_SUM + call->index] = sum;
@@ -430,14 +444,39 @@ VXD_HD void vxd_refine_begin_item(const struct vxd_refine_solve_call *call, size
     call->p[i] = r / call->diagonal[i];
 }
 
-/* Right side and diagonal of the light's equations. */
-VXD_HD void vxd_refine_light_right_item(const struct vxd_refine_view *view,
-                                        const struct vxd_refine_light_call *light,
+/* Minus the right side and the diagonal of the light's equations. */
+VXD_HD void vxd_refine_light_right_item(const struct vxd_refine_light_call *light,
                                         const struct vxd_refine_solve_call *call,
                                         size_t i)
 {
-    call->q[i] = -vxd_refine_light_product(view, light, NULL, 0, i);
-    call->diagonal[i] = vxd_refine_light_product(view, light, NULL, 1, i);
+    vxd_refine_real diagonal = vxd_refine_light_sum(light, i / 9, (int)(i % 9), 1);
+
+    for (size_t d = 0; d < 6; d++) {
+        diagonal += light->around[6 * (i / 9) + d] >= 0 ? light->smooth : 0;
+    }
+    call->q[i] = -vxd_refine_light_sum(light, i / 9, (int)(i % 9), 0);
+    call->diagonal[i] = diagonal + light->damping;
+}
+
+/* A row of the light's equations times p, from the products of its cubes. */
+VXD_HD void vxd_refine_light_gather_item(const struct vxd_refine_light_call *light,
+                                         const struct vxd_refine_solve_call *call,
+                                         size_t i)
+{
+    const vxd_refine_real *p = call->p;
+    vxd_refine_real sum = 0;
+
+    for (size_t s = 0; s < 8; s++) {
+        sum += light->products[8 * i + s];
+    }
+    for (size_t d = 0; d < 6; d++) {
+        int32_t other = light->around[6 * (i / 9) + d];
+
+        if (other >= 0) {
+            sum += light->smooth * (p[i] - p[9 * (size_t)other + i % 9]);
+        }
+    }
+    call->q[i] = sum + light->damping * p[i];
 }
 
 VXD_HD void vxd_refine_advance_item(const struct vxd_refine_solve_call *call, size_t i)

@@ -12,8 +12,10 @@
 
 #include "gpu/refine/refine_math.h"
 
-/* Keyframes whose residuals are in memory at once. */
-#define VXD_REFINE_SLOTS 8
+/* Keyframes whose residuals are in memory at once: all, where these bytes hold them, else at least
+ * so many. */
+#define VXD_REFINE_SIGHT_BYTES ((size_t)512 << 20)
+#define VXD_REFINE_LEAST_SLOTS 8
 /* Arrays of the coupling: 10 of a voxel with itself (upper triangle), 16 with each upper neighbour. */
 #define VXD_REFINE_SELF 10
 #define VXD_REFINE_COUPLING (VXD_REFINE_SELF + 3 * 16)
@@ -22,14 +24,23 @@
 #define VXD_REFINE_POSE 10
 #define VXD_REFINE_POSE_SUMS                                                             \
     (VXD_REFINE_POSE * (VXD_REFINE_POSE + 1) / 2 + VXD_REFINE_POSE)
+/* They are summed over ranges of voxels, each by so many lanes. */
+#define VXD_REFINE_POSE_VOXELS 4096 /* of a range, at least */
+#define VXD_REFINE_MAX_POSE_PARTS 256
+#define VXD_REFINE_POSE_LANES 128
 
 /* Arrays of several numbers a voxel lie side by side on the CPU, for its caches, and one behind the
  * other on a GPU, for the threads of a warp. */
 #if defined(__CUDA_ARCH__)
 #define VXD_REFINE_AT(view, i, e, width) ((size_t)(e) * (view)->n + (i))
+#define VXD_REFINE_SLOT_AT(view, slot, i) ((slot) * (view)->n + (i))
+#define VXD_REFINE_SIGHT_AT(view, slot, i, e) (((slot)*4 + (size_t)(e)) * (view)->n + (i))
 #else
 #define VXD_REFINE_AT(view, i, e, width)                                                 \
     ((void)(view), (size_t)(i) * (width) + (size_t)(e))
+#define VXD_REFINE_SLOT_AT(view, slot, i) ((i) * (view)->n_slots + (slot))
+#define VXD_REFINE_SIGHT_AT(view, slot, i, e)                                            \
+    (((i) * (view)->n_slots + (slot)) * 4 + (size_t)(e))
 #endif
 
 struct vxd_refine_view {
@@ -58,12 +69,14 @@ struct vxd_refine_view {
     double cube_at[3];   /* of the set's base, voxels from the volume's origin */
 
     /* Of the keyframes in memory: n of each slot */
-    vxd_refine_real *sight; /* x 4: derivative of the image by the point, residual */
+    size_t n_slots;
+    vxd_refine_real *
+        sight; /* x 4: derivative of the image by the point, residual; where it is seen */
     vxd_refine_real *sight_weight; /* 0: not seen */
     vxd_refine_real *coupling;     /* n x VXD_REFINE_COUPLING */
     vxd_refine_real *force;        /* n x 4: the energy's derivative by z */
     vxd_refine_real *losses;       /* 4 arrays of n: data, smooth, init, chroma */
-    vxd_refine_real *pose_sums;    /* slots x VXD_REFINE_POSE_SUMS x n_pose_parts */
+    vxd_refine_real *pose_sums;    /* slots x n_pose_parts x VXD_REFINE_POSE_SUMS */
     double *pose_totals;           /* slots x VXD_REFINE_POSE_SUMS */
     size_t n_pose_parts;
 
@@ -166,30 +179,39 @@ VXD_HD void vxd_refine_node_item(const struct vxd_refine_view *view, size_t i)
     view->nodes[i] = node;
 }
 
-/* The residual in one keyframe, of slot `slot`. */
-VXD_HD void vxd_refine_sight_item(const struct vxd_refine_view *view, size_t keyframe,
-                                  size_t slot, size_t i)
+/* The residuals of a voxel in keyframes `first` to `first + n_slots` - 1. */
+VXD_HD void vxd_refine_sight_item(const struct vxd_refine_view *view, size_t first,
+                                  size_t n_slots, size_t i)
 {
     const struct vxd_refine_node *node = &view->nodes[i];
-    vxd_refine_real *to = view->sight + slot * 4 * view->n;
-    vxd_refine_real weight = 0;
-    vxd_refine_real intensity = 0;
-    vxd_refine_real by_x[3] = {0, 0, 0};
-    uint8_t seen = view->views[keyframe * view->n + i];
+    vxd_refine_real brightness = node->shade * view->state[view->n + i];
+    vxd_refine_real x[3];
 
-    if (seen != 0 && node->inverse > 0) {
-        vxd_refine_real x[3];
+    vxd_refine_point(view, i, x);
+    for (size_t slot = 0; slot < n_slots; slot++) {
+        uint8_t seen = view->views[(first + slot) * view->n + i];
+        vxd_refine_real weight = 0;
+        vxd_refine_real intensity;
+        vxd_refine_real by_x[3];
 
-        vxd_refine_point(view, i, x);
-        if (vxd_refine_look(&view->eyes[keyframe], x, &intensity, by_x)) {
+        if (seen != 0 && node->inverse > 0 &&
+            vxd_refine_look(&view->eyes[first + slot], x, &intensity, by_x)) {
             weight = (vxd_refine_real)seen / 255 * view->data_scale;
+            for (int k = 0; k < 3; k++) {
+                view->sight[VXD_REFINE_SIGHT_AT(view, slot, i, k)] = by_x[k];
+            }
+            view->sight[VXD_REFINE_SIGHT_AT(view, slot, i, 3)] = brightness - intensity;
         }
+        view->sight_weight[VXD_REFINE_SLOT_AT(view, slot, i)] = weight;
     }
-    for (int k = 0; k < 3; k++) {
-        to[VXD_REFINE_AT(view, i, k, 4)] = by_x[k];
+}
+
+VXD_HD void vxd_refine_load_sight(const struct vxd_refine_view *view, size_t slot,
+                                  size_t i, vxd_refine_real out[4])
+{
+    for (int k = 0; k < 4; k++) {
+        out[k] = view->sight[VXD_REFINE_SIGHT_AT(view, slot, i, k)];
     }
-    to[VXD_REFINE_AT(view, i, 3, 4)] = node->shade * view->state[view->n + i] - intensity;
-    view->sight_weight[slot * view->n + i] = weight;
 }
 
 VXD_HD void vxd_refine_load4(const struct vxd_refine_view *view,
@@ -228,87 +250,131 @@ VXD_HD vxd_refine_real vxd_refine_paint(const struct vxd_refine_view *view, size
     return view->chroma[3 * owner + (size_t)(direction / 2)];
 }
 
+/* What the pairs of a voxel come to. */
+struct vxd_refine_couple {
+    vxd_refine_real self[VXD_REFINE_SELF];
+    vxd_refine_real pairs[3][16]; /* with the upper neighbours */
+    vxd_refine_real force[4];
+    vxd_refine_real loss;
+};
+
+VXD_HD void vxd_refine_load_couple(const struct vxd_refine_view *view, int is_first,
+                                   size_t i, struct vxd_refine_couple *out)
+{
+    for (int e = 0; e < VXD_REFINE_SELF; e++) {
+        out->self[e] =
+            is_first ? 0 : view->coupling[VXD_REFINE_AT(view, i, e, VXD_REFINE_COUPLING)];
+    }
+    for (int axis = 0; axis < 3; axis++) {
+        for (int e = 0; e < 16; e++) {
+            out->pairs[axis][e] =
+                is_first
+                    ? 0
+                    : view->coupling[VXD_REFINE_AT(
+                          view, i, VXD_REFINE_SELF + 16 * axis + e, VXD_REFINE_COUPLING)];
+        }
+    }
+    for (int e = 0; e < 4; e++) {
+        out->force[e] = is_first ? 0 : view->force[VXD_REFINE_AT(view, i, e, 4)];
+    }
+    out->loss = is_first ? 0 : view->losses[i];
+}
+
+VXD_HD void vxd_refine_store_couple(const struct vxd_refine_view *view, size_t i,
+                                    const struct vxd_refine_couple *couple)
+{
+    for (int e = 0; e < VXD_REFINE_SELF; e++) {
+        view->coupling[VXD_REFINE_AT(view, i, e, VXD_REFINE_COUPLING)] = couple->self[e];
+    }
+    for (int axis = 0; axis < 3; axis++) {
+        for (int e = 0; e < 16; e++) {
+            view->coupling[VXD_REFINE_AT(view, i, VXD_REFINE_SELF + 16 * axis + e,
+                                         VXD_REFINE_COUPLING)] = couple->pairs[axis][e];
+        }
+    }
+    for (int e = 0; e < 4; e++) {
+        view->force[VXD_REFINE_AT(view, i, e, 4)] = couple->force[e];
+    }
+    view->losses[i] = couple->loss;
+}
+
+/* [1, -g] of a sight, and its residual. */
+VXD_HD vxd_refine_real vxd_refine_factors(const struct vxd_refine_view *view, size_t slot,
+                                          size_t i, vxd_refine_real out[4])
+{
+    vxd_refine_real sight[4];
+
+    vxd_refine_load_sight(view, slot, i, sight);
+    out[0] = 1;
+    for (int k = 0; k < 3; k++) {
+        out[1 + k] = -sight[k];
+    }
+    return sight[3];
+}
+
 /* Adds the pairs of a voxel in the keyframes of `n_slots` slots to its coupling, force and loss. */
 VXD_HD void vxd_refine_couple_item(const struct vxd_refine_view *view, size_t n_slots,
                                    int is_first, size_t i)
 {
-    vxd_refine_real self[VXD_REFINE_SELF];
-    vxd_refine_real force[4];
-    vxd_refine_real loss = is_first ? 0 : view->losses[i];
+    struct vxd_refine_couple couple;
+    vxd_refine_real paints[6];
+    int32_t others[6];
 
-    for (int e = 0; e < VXD_REFINE_SELF; e++) {
-        self[e] =
-            is_first ? 0 : view->coupling[VXD_REFINE_AT(view, i, e, VXD_REFINE_COUPLING)];
-    }
-    for (int e = 0; e < 4; e++) {
-        force[e] = is_first ? 0 : view->force[VXD_REFINE_AT(view, i, e, 4)];
-    }
+    vxd_refine_load_couple(view, is_first, i, &couple);
     for (int direction = 0; direction < 6; direction++) {
-        int32_t other = vxd_refine_pair(view, i, direction);
-        int is_upper = direction & 1;
-        int base = VXD_REFINE_SELF + 16 * (direction / 2);
-        vxd_refine_real paint = vxd_refine_paint(view, i, other, direction);
-        vxd_refine_real pair[16];
+        others[direction] = vxd_refine_pair(view, i, direction);
+        paints[direction] = vxd_refine_paint(view, i, others[direction], direction);
+    }
+    for (size_t slot = 0; view->ring[i] != 0 && slot < n_slots; slot++) {
+        vxd_refine_real mine = view->sight_weight[VXD_REFINE_SLOT_AT(view, slot, i)];
+        vxd_refine_real weights = 0; /* of all pairs */
+        vxd_refine_real pull = 0;
+        vxd_refine_real a[4];
+        vxd_refine_real mine_r;
 
-        for (int e = 0; is_upper && e < 16; e++) {
-            pair[e] = is_first ? 0
-                               : view->coupling[VXD_REFINE_AT(view, i, base + e,
-                                                              VXD_REFINE_COUPLING)];
+        if (!(mine > 0)) {
+            continue;
         }
-        for (size_t slot = 0; other >= 0 && slot < n_slots; slot++) {
-            const vxd_refine_real *sight = view->sight + slot * 4 * view->n;
-            const vxd_refine_real *weights = view->sight_weight + slot * view->n;
-            vxd_refine_real weight =
-                paint * (weights[i] < weights[other] ? weights[i] : weights[other]);
-            vxd_refine_real a[4];
+        mine_r = vxd_refine_factors(view, slot, i, a);
+        for (int direction = 0; direction < 6; direction++) {
+            size_t other = others[direction] >= 0 ? (size_t)others[direction] : i;
+            vxd_refine_real its =
+                view->sight_weight[VXD_REFINE_SLOT_AT(view, slot, other)];
+            vxd_refine_real unweighted = paints[direction] * (mine < its ? mine : its);
+            vxd_refine_real weight;
+            vxd_refine_real energy;
             vxd_refine_real b[4];
             vxd_refine_real r;
-            vxd_refine_real energy;
-            vxd_refine_real unweighted;
 
-            if (!(weight > 0)) {
+            if (others[direction] < 0 || !(unweighted > 0)) {
                 continue;
             }
-            vxd_refine_load4(view, sight, i, a);
-            vxd_refine_load4(view, sight, (size_t)other, b);
-            r = a[3] - b[3];
-            unweighted = weight;
-            weight *= vxd_refine_huber(r, &energy);
-            if (is_upper) {
-                loss += unweighted * energy;
+            r = mine_r - vxd_refine_factors(view, slot, other, b);
+            weight = unweighted * vxd_refine_huber(r, &energy);
+            weights += weight;
+            pull += weight * r;
+            if ((direction & 1) == 0) {
+                continue;
             }
-            a[3] = -a[2];
-            a[2] = -a[1];
-            a[1] = -a[0];
-            a[0] = 1;
-            b[3] = -b[2];
-            b[2] = -b[1];
-            b[1] = -b[0];
-            b[0] = 1;
-            for (int row = 0, e = 0; row < 4; row++) {
+            couple.loss += unweighted * energy;
+            for (int row = 0; row < 4; row++) {
                 vxd_refine_real weighted = weight * a[row];
 
-                force[row] += weighted * r;
-                for (int column = row; column < 4; column++) {
-                    self[e++] += weighted * a[column];
-                }
-                for (int column = 0; is_upper && column < 4; column++) {
-                    pair[4 * row + column] += weighted * b[column];
+                for (int column = 0; column < 4; column++) {
+                    couple.pairs[direction / 2][4 * row + column] += weighted * b[column];
                 }
             }
         }
-        for (int e = 0; is_upper && e < 16; e++) {
-            view->coupling[VXD_REFINE_AT(view, i, base + e, VXD_REFINE_COUPLING)] =
-                pair[e];
+        for (int row = 0, e = 0; row < 4; row++) {
+            vxd_refine_real weighted = weights * a[row];
+
+            couple.force[row] += pull * a[row];
+            for (int column = row; column < 4; column++) {
+                couple.self[e++] += weighted * a[column];
+            }
         }
     }
-    for (int e = 0; e < VXD_REFINE_SELF; e++) {
-        view->coupling[VXD_REFINE_AT(view, i, e, VXD_REFINE_COUPLING)] = self[e];
-    }
-    for (int e = 0; e < 4; e++) {
-        view->force[VXD_REFINE_AT(view, i, e, 4)] = force[e];
-    }
-    view->losses[i] = loss;
+    vxd_refine_store_couple(view, i, &couple);
 }
 
 /* ---- Products with the system's matrix ---- */
@@ -514,7 +580,7 @@ VXD_HD void vxd_refine_diagonal_item(const struct vxd_refine_view *view, size_t 
 VXD_HD void vxd_refine_pose_row(const struct vxd_refine_view *view,
                                 const struct vxd_refine_eye *eye,
                                 const vxd_refine_real centre[3], vxd_refine_real reach,
-                                const vxd_refine_real sight[4], size_t i,
+                                const vxd_refine_real sight[4], size_t i, int n_unknowns,
                                 vxd_refine_real row[VXD_REFINE_POSE])
 {
     vxd_refine_real x[3];
@@ -528,10 +594,7 @@ VXD_HD void vxd_refine_pose_row(const struct vxd_refine_view *view,
     row[3] = arm[1] * sight[2] - arm[2] * sight[1];
     row[4] = arm[2] * sight[0] - arm[0] * sight[2];
     row[5] = arm[0] * sight[1] - arm[1] * sight[0];
-    for (int k = 6; k < VXD_REFINE_POSE; k++) {
-        row[k] = 0;
-    }
-    if (view->has_intrinsics) {
+    if (n_unknowns == VXD_REFINE_POSE) {
         vxd_refine_real p[3];
         vxd_refine_real by_u = 0;
         vxd_refine_real by_v = 0;
@@ -557,29 +620,34 @@ struct vxd_refine_pose_call {
     vxd_refine_real reach;
 };
 
-/* Sums the normal equations of the keyframe of a slot over voxels part, part + n_pose_parts, ... */
-VXD_HD void vxd_refine_pose_item(const struct vxd_refine_view *view,
-                                 const struct vxd_refine_pose_call *call, size_t item)
-{
-    size_t slot = item / view->n_pose_parts;
-    size_t part = item % view->n_pose_parts;
-    const struct vxd_refine_eye *eye = &view->eyes[call->first + slot];
-    const vxd_refine_real *sight = view->sight + slot * 4 * view->n;
-    const vxd_refine_real *weights = view->sight_weight + slot * view->n;
-    const int n_unknowns = view->has_intrinsics ? VXD_REFINE_POSE : 6;
-    vxd_refine_real sums[VXD_REFINE_POSE_SUMS] = {0};
+/* The place of right side k in the sums. */
+#define VXD_REFINE_POSE_RIGHT(k) (VXD_REFINE_POSE_SUMS - VXD_REFINE_POSE + (k))
 
-    for (size_t i = part; i < view->n; i += view->n_pose_parts) {
+/* Sums the normal equations of the keyframe of a slot over voxels begin, begin + lanes, ...; n_unknowns
+ * is 6 or VXD_REFINE_POSE, which a compiler sees, so that the sums of a GPU's thread are registers. */
+VXD_HD void vxd_refine_pose_lane(const struct vxd_refine_view *view,
+                                 const struct vxd_refine_pose_call *call, size_t slot,
+                                 size_t begin, size_t end, const int n_unknowns,
+                                 vxd_refine_real sums[VXD_REFINE_POSE_SUMS])
+{
+    const struct vxd_refine_eye *eye = &view->eyes[call->first + slot];
+
+    for (size_t i = begin; i < end; i += VXD_REFINE_POSE_LANES) {
+        vxd_refine_real my_weight = view->sight_weight[VXD_REFINE_SLOT_AT(view, slot, i)];
         vxd_refine_real a[4];
         vxd_refine_real mine[VXD_REFINE_POSE];
 
-        if (!(weights[i] > 0)) {
+        if (!(my_weight > 0)) {
             continue;
         }
-        vxd_refine_load4(view, sight, i, a);
-        vxd_refine_pose_row(view, eye, call->centre, call->reach, a, i, mine);
+        vxd_refine_load_sight(view, slot, i, a);
+        vxd_refine_pose_row(view, eye, call->centre, call->reach, a, i, n_unknowns, mine);
         for (int axis = 0; axis < 3; axis++) {
             int32_t other = vxd_refine_pair(view, i, 2 * axis + 1);
+            vxd_refine_real its =
+                other < 0
+                    ? 0
+                    : view->sight_weight[VXD_REFINE_SLOT_AT(view, slot, (size_t)other)];
             vxd_refine_real b[4];
             vxd_refine_real row[VXD_REFINE_POSE];
             vxd_refine_real weight;
@@ -587,14 +655,14 @@ VXD_HD void vxd_refine_pose_item(const struct vxd_refine_view *view,
             vxd_refine_real r;
             int e = 0;
 
-            if (other < 0 || !(weights[other] > 0)) {
+            if (!(its > 0)) {
                 continue;
             }
-            vxd_refine_load4(view, sight, (size_t)other, b);
+            vxd_refine_load_sight(view, slot, (size_t)other, b);
             vxd_refine_pose_row(view, eye, call->centre, call->reach, b, (size_t)other,
-                                row);
+                                n_unknowns, row);
             r = a[3] - b[3];
-            weight = (weights[i] < weights[other] ? weights[i] : weights[other]) *
+            weight = (my_weight < its ? my_weight : its) *
                      vxd_refine_paint(view, i, other, 2 * axis + 1) *
                      vxd_refine_huber(r, &energy);
             for (int k = 0; k < n_unknowns; k++) {
@@ -606,22 +674,69 @@ VXD_HD void vxd_refine_pose_item(const struct vxd_refine_view *view,
                 for (int l = k; l < n_unknowns; l++) {
                     sums[e++] += weighted * row[l];
                 }
-                sums[VXD_REFINE_POSE_SUMS - VXD_REFINE_POSE + k] += weighted * r;
+                sums[VXD_REFINE_POSE_RIGHT(k)] += weighted * r;
+            }
+        }
+    }
+}
+
+/* The range of voxels of a part. */
+VXD_HD void vxd_refine_pose_range(const struct vxd_refine_view *view, size_t part,
+                                  size_t *begin, size_t *end)
+{
+    size_t n = (view->n + view->n_pose_parts - 1) / view->n_pose_parts;
+
+    *begin = part * n < view->n ? part * n : view->n;
+    *end = *begin + n < view->n ? *begin + n : view->n;
+}
+
+/* Sums one slot's equations over one part: lane by lane, then halves of the lanes. On a GPU a block
+ * does that. */
+VXD_HD void vxd_refine_pose_item(const struct vxd_refine_view *view,
+                                 const struct vxd_refine_pose_call *call, size_t item)
+{
+    vxd_refine_real lanes[VXD_REFINE_POSE_LANES][VXD_REFINE_POSE_SUMS] = {{0}};
+    vxd_refine_real *to = view->pose_sums + item * VXD_REFINE_POSE_SUMS;
+    const int n_matrix = view->has_intrinsics ? VXD_REFINE_POSE_RIGHT(0) : 6 * 7 / 2;
+    size_t begin;
+    size_t end;
+
+    vxd_refine_pose_range(view, item % view->n_pose_parts, &begin, &end);
+    for (size_t lane = 0; lane < VXD_REFINE_POSE_LANES; lane++) {
+        size_t slot = item / view->n_pose_parts;
+
+        if (view->has_intrinsics) {
+            vxd_refine_pose_lane(view, call, slot, begin + lane, end, VXD_REFINE_POSE,
+                                 lanes[lane]);
+        } else {
+            vxd_refine_pose_lane(view, call, slot, begin + lane, end, 6, lanes[lane]);
+        }
+    }
+    for (size_t half = VXD_REFINE_POSE_LANES / 2; half > 0; half /= 2) {
+        for (size_t lane = 0; lane < half; lane++) {
+            for (int e = 0; e < n_matrix; e++) {
+                lanes[lane][e] += lanes[lane + half][e];
+            }
+            for (int e = VXD_REFINE_POSE_RIGHT(0); e < VXD_REFINE_POSE_SUMS; e++) {
+                lanes[lane][e] += lanes[lane + half][e];
             }
         }
     }
     for (int e = 0; e < VXD_REFINE_POSE_SUMS; e++) {
-        view->pose_sums[(slot * VXD_REFINE_POSE_SUMS + (size_t)e) * view->n_pose_parts +
-                        part] = sums[e];
+        to[e] = lanes[0][e];
     }
 }
 
 VXD_HD void vxd_refine_pose_sum_item(const struct vxd_refine_view *view, size_t item)
 {
+    const vxd_refine_real *from =
+        view->pose_sums +
+        item / VXD_REFINE_POSE_SUMS * view->n_pose_parts * VXD_REFINE_POSE_SUMS +
+        item % VXD_REFINE_POSE_SUMS;
     double sum = 0;
 
     for (size_t part = 0; part < view->n_pose_parts; part++) {
-        sum += (double)view->pose_sums[item * view->n_pose_parts + part];
+        sum += (double)from[part * VXD_REFINE_POSE_SUMS];
     }
     view->pose_totals[item] = sum;
 }

@@ -7,7 +7,6 @@
 #include "gpu/refine/refine_internal.h"
 
 #define MAX_UNKNOWNS ((size_t)INT32_MAX - 1)
-#define POSE_PARTS 1024
 
 /* Scans n counts of a buffer in place and reads their sum. Blocking. */
 static enum vxd_status scan_counts(struct vxd_queue *queue, uint32_t *counts, size_t n,
@@ -63,7 +62,6 @@ static void set_level(struct vxd_refine *refine, const struct vxd_volume *volume
                                      .unit = (float)refine->unit};
     vxd_volume_get_view(volume, &refine->call.set.volume);
     refine->call.view.n_keyframes = refine->n_frames;
-    refine->call.view.n_pose_parts = POSE_PARTS;
 }
 
 static enum vxd_status count_voxels(struct vxd_queue *queue, struct vxd_refine *refine,
@@ -105,27 +103,32 @@ out:
     return status;
 }
 
-/* Where the set is: the view's base, and the centre and reach of keyframes' rotations. */
+/* Where the set is: the view's base, and the centre and reach of keyframes' rotations. Blocking. */
 static enum vxd_status find_extent(struct vxd_queue *queue, struct vxd_refine *refine,
                                    struct vxd_err *err)
 {
     int32_t low[3] = {INT32_MAX, INT32_MAX, INT32_MAX};
     int32_t high[3] = {INT32_MIN, INT32_MIN, INT32_MIN};
+    struct vxd_buffer device = {NULL, 0, VXD_SPACE_DEVICE};
     struct vxd_buffer host = {NULL, 0, VXD_SPACE_HOST};
+    size_t n_bytes = (size_t)6 * VXD_REFINE_EXTENT_PARTS * sizeof(int32_t);
     const void *read = NULL;
-    const int32_t *keys;
     double squares = 0;
     enum vxd_status status;
 
-    VXD_TRY(vxd_download(queue, refine->call.view.keys, refine->n * 3 * sizeof(int32_t),
-                         &host, &read, err));
+    VXD_TRY(vxd_device_alloc(queue, n_bytes, &device, err));
+    refine->call.set.extents = device.ptr;
+    VXD_TRY(vxd_refine_run(queue, &refine->call, VXD_REFINE_STEP_EXTENT,
+                           VXD_REFINE_EXTENT_PARTS, err));
+    VXD_TRY(vxd_download(queue, device.ptr, n_bytes, &host, &read, err));
     VXD_TRY(vxd_queue_wait(queue, err));
-    keys = read;
-    for (size_t i = 0; i < 3 * refine->n; i++) {
-        int k = (int)(i % 3);
+    for (size_t part = 0; part < VXD_REFINE_EXTENT_PARTS; part++) {
+        const int32_t *extent = (const int32_t *)read + 6 * part;
 
-        low[k] = keys[i] < low[k] ? keys[i] : low[k];
-        high[k] = keys[i] > high[k] ? keys[i] : high[k];
+        for (int k = 0; k < 3; k++) {
+            low[k] = extent[k] < low[k] ? extent[k] : low[k];
+            high[k] = extent[3 + k] > high[k] ? extent[3 + k] : high[k];
+        }
     }
     for (int k = 0; k < 3; k++) {
         double half = ((double)high[k] - low[k] + 1) / 2;
@@ -140,6 +143,7 @@ static enum vxd_status find_extent(struct vxd_queue *queue, struct vxd_refine *r
     refine->call.pose.reach = (vxd_refine_real)refine->reach;
 out:
     vxd_host_free(queue->context, &host);
+    vxd_device_free(queue, &device);
     return status;
 }
 

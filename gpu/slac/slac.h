@@ -36,7 +36,7 @@ extern "C" {
 #define VXD_SLAC_MAX_ITERATIONS 100
 
 /* What a pair's distance is.
- * POINT_TO_PLANE  from p to the plane of q: surfaces may slide on each other
+ * POINT_TO_PLANE  along the mean of both normals: surfaces may slide on each other
  * POINT_TO_POINT  equation 15 as it is printed; needs no normals */
 enum vxd_slac_metric {
     VXD_SLAC_POINT_TO_PLANE = 0,

@@ -686,6 +686,26 @@ VXD_HD void vxd_slac_pair_one(const struct vxd_slac_state *s, size_t i)
     }
 }
 
+/* The direction in which a pair's distance is taken: between the normals of both, since each has the
+ * noise of its fragment. They are within 60 degrees. */
+VXD_HD void vxd_slac_pair_normal(const struct vxd_slac_state *s, const int32_t pair[2],
+                                 float out[3])
+{
+    const float *a = s->placed_normals + 3 * (size_t)pair[0];
+    const float *b = s->placed_normals + 3 * (size_t)pair[1];
+    float squares = 0;
+    float length;
+
+    for (int k = 0; k < 3; k++) {
+        out[k] = a[k] + b[k];
+        squares += out[k] * out[k];
+    }
+    length = sqrtf(squares);
+    for (int k = 0; k < 3; k++) {
+        out[k] /= length;
+    }
+}
+
 /* Item i of the sorted links; where a point's list begins, for it and those before it without. A pair
  * counts less the farther apart it is (Geman and McClure): its normal is so much shorter. */
 VXD_HD void vxd_slac_link_one(const struct vxd_slac_state *s, size_t i)
@@ -694,13 +714,16 @@ VXD_HD void vxd_slac_link_one(const struct vxd_slac_state *s, size_t i)
     const int32_t *pair = s->pairs + 2 * (size_t)(value / 2);
     const double *at = s->placed + 3 * (size_t)pair[0];
     const double *to = s->placed + 3 * (size_t)pair[1];
-    const float *normal = s->placed_normals + 3 * (size_t)pair[1];
+    float normal[3] = {0, 0, 0};
     size_t point = (size_t)s->link_keys[i];
     size_t from = i > 0 ? (size_t)s->link_keys[i - 1] + 1 : 0;
     double along = 0;
     double squares = 0;
     float weight;
 
+    if (s->is_plane != 0) {
+        vxd_slac_pair_normal(s, pair, normal);
+    }
     for (int a = 0; a < 3; a++) {
         double d = at[a] - to[a];
 

@@ -249,6 +249,7 @@ static void expect_same_bits(struct gpu_env *env)
     digest = digest_of(env, run.made);
     run.options.upsample = 0;
     run.options.makes_volume = false;
+    run.options.refine_intrinsics = false;
     run.options.solver = VXD_REFINE_ADAM;
     CHECK_INT(work(&run, ALL, &err), VXD_OK);
     digest ^= digest_of(env, run.volume);
