@@ -162,7 +162,7 @@ static bool end_ray(const struct vxd_svdag_view *view, struct vxd_render_packet 
 {
     const struct vxd_render_ray *ray = &packet->rays[i];
     struct vxd_render_walk walk = {
-        {cube->place[0], cube->place[1], cube->place[2]}, 0, 0};
+        {cube->place[0], cube->place[1], cube->place[2]}, 0, VXD_RENDER_START};
     uint32_t changed;
 
     *is_beyond = false;

@@ -408,6 +408,20 @@ void vxd_render_plan_destroy(struct vxd_queue *queue, struct vxd_render_plan *pl
     }
 }
 
+/* Whether beams bound the rays of tiles: those of planes, which spread evenly. With a limit of detail
+ * what is hit depends on where a ray comes from. */
+static bool has_beams(const struct vxd_render_params *params)
+{
+    return params->kind < VXD_RENDER_EQUIRECTANGULAR && params->detail_base <= 0 &&
+           params->detail_slope <= 0;
+}
+
+static size_t n_tiles(const struct vxd_render_params *params)
+{
+    return (size_t)((params->width - 1) / VXD_RENDER_BEAM + 1) *
+           ((params->height - 1) / VXD_RENDER_BEAM + 1);
+}
+
 enum vxd_status vxd_render_draw(struct vxd_queue *queue,
                                 const struct vxd_render_plan *plan,
                                 const struct vxd_svdag *svdag, uint32_t root,
@@ -415,8 +429,9 @@ enum vxd_status vxd_render_draw(struct vxd_queue *queue,
                                 struct vxd_err *err)
 {
     const struct vxd_render_params *params = &plan->params;
-    struct vxd_render_call call = {svdag->view, root,   plan->mode,
-                                   *part,       pixels, plan->params};
+    struct vxd_render_call call = {svdag->view, root, plan->mode,  *part,
+                                   pixels,      NULL, plan->params};
+    struct vxd_buffer starts = {NULL, 0, VXD_SPACE_DEVICE};
     enum vxd_status status;
 
     if (part->x > params->width || part->width > params->width - part->x ||
@@ -433,13 +448,19 @@ enum vxd_status vxd_render_draw(struct vxd_queue *queue,
     if (pixels == NULL) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "pixels", "missing"));
     }
+    if (VXD_ON_CUDA(queue->context) && has_beams(params)) {
+        /* The CPU has packets. */
+        VXD_TRY(vxd_device_alloc(queue, n_tiles(params) * sizeof(float), &starts, err));
+        call.starts = starts.ptr;
+    }
     if (VXD_ON_CUDA(queue->context) && svdag->view.is_split) {
         /* A store that splits items brings the kernels for itself. */
         VXD_TRY(vxd_svdag_draw_split(queue, svdag, &call, err));
-        return VXD_OK;
+    } else {
+        VXD_TRY(VXD_BACKEND_FN(queue, vxd_render_draw)(queue, &call, err));
     }
-    VXD_TRY(VXD_BACKEND_FN(queue, vxd_render_draw)(queue, &call, err));
 out:
+    vxd_device_free(queue, &starts);
     return status;
 }
 

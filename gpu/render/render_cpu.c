@@ -18,6 +18,7 @@ static void set_rays(struct tile *tile, uint64_t active, uint32_t sample)
 {
     const struct vxd_render_params *params = &tile->call->params;
 
+    tile->rays.limit.least = 0;
     tile->rays.limit.most = (float)INFINITY;
     tile->rays.limit.detail_base = params->detail_base;
     tile->rays.limit.detail_slope = params->detail_slope;
@@ -50,6 +51,7 @@ static uint64_t find_sunny(struct tile *tile, uint64_t outside)
         return outside;
     }
     vxd_render_packet_begin(&tile->shadows);
+    tile->shadows.limit.least = 0;
     tile->shadows.limit.most = (float)INFINITY;
     tile->shadows.limit.detail_base = 0;
     tile->shadows.limit.detail_slope = 0;
