@@ -35,6 +35,14 @@ VXD_HD bool vxd_render_is_beyond(const struct vxd_render_ray *a,
            ((a->cell[axis] == b->cell[axis]) & (a->offset[axis] > b->offset[axis]));
 }
 
+/* Whether beams bound the rays of tiles: those of planes, which spread evenly. With a limit of detail
+ * what is hit depends on where a ray comes from. */
+VXD_HD bool vxd_render_has_beams(const struct vxd_render_params *params)
+{
+    return params->kind < VXD_RENDER_EQUIRECTANGULAR && params->detail_base <= 0 &&
+           params->detail_slope <= 0;
+}
+
 /* The beam of the tile at pixel (x, y), for pinhole and orthographic cameras; false: it has rays
  * that are mirrored differently. Directions and origins grow or shrink with the position in the
  * picture on each axis, so those at the tile's corners enclose all. */

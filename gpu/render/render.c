@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/render/shade_math.h"
+#include "gpu/render/beam_math.h"
 #include "gpu/svdag/query/query.h"
 #include "gpu/svdag/store/store.h"
 
@@ -408,14 +408,6 @@ void vxd_render_plan_destroy(struct vxd_queue *queue, struct vxd_render_plan *pl
     }
 }
 
-/* Whether beams bound the rays of tiles: those of planes, which spread evenly. With a limit of detail
- * what is hit depends on where a ray comes from. */
-static bool has_beams(const struct vxd_render_params *params)
-{
-    return params->kind < VXD_RENDER_EQUIRECTANGULAR && params->detail_base <= 0 &&
-           params->detail_slope <= 0;
-}
-
 static size_t n_tiles(const struct vxd_render_params *params)
 {
     return (size_t)((params->width - 1) / VXD_RENDER_BEAM + 1) *
@@ -448,8 +440,7 @@ enum vxd_status vxd_render_draw(struct vxd_queue *queue,
     if (pixels == NULL) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "pixels", "missing"));
     }
-    if (VXD_ON_CUDA(queue->context) && has_beams(params)) {
-        /* The CPU has packets. */
+    if (VXD_ON_CUDA(queue->context) && vxd_render_has_beams(params)) {
         VXD_TRY(vxd_device_alloc(queue, n_tiles(params) * sizeof(float), &starts, err));
         call.starts = starts.ptr;
     }
