@@ -11,8 +11,8 @@
  * A ray that begins at that t, rather than at its origin, comes to the same crossings from there on
  * (vxd_render_enter), so pictures are the same bit for bit.
  *
- * Source: Laine and Karras, Efficient Sparse Voxel Octrees, 2010, section 4.3. Theirs takes four
- * rays through the tile's corners and may miss what lies between them; this bound holds. */
+ * Source: Laine and Karras, Efficient Sparse Voxel Octrees, 2010 (beam optimization). Theirs takes
+ * four rays through the tile's corners and may miss what lies between them; this bound holds. */
 #ifndef VXD_GPU_RENDER_BEAM_MATH_H
 #define VXD_GPU_RENDER_BEAM_MATH_H
 
@@ -20,11 +20,12 @@
 
 /* Mirrored. */
 struct vxd_render_beam {
-    struct vxd_render_ray
-        first; /* greatest origins and least inverses: not after any ray at
-                                  * planes ahead */
-    struct vxd_render_ray last; /* least origins and greatest inverses: not before any */
-    float width_base, width_slope; /* of the tile at t, voxels: base + t * slope */
+    /* Of each axis the greatest origin and the least inverse: at planes ahead not after any ray. */
+    struct vxd_render_ray first;
+    /* The least origin and the greatest inverse: not before any ray. */
+    struct vxd_render_ray last;
+    /* Of the tile at t, voxels: base + t * slope. */
+    float width_base, width_slope;
 };
 
 /* Whether a ray's origin on an axis is beyond another's. */

@@ -115,9 +115,9 @@ struct vxd_render_call {
     enum vxd_render_mode mode;
     struct vxd_render_rect part; /* not empty */
     uint32_t *pixels;            /* of the whole picture */
-    float
-        *starts; /* of its tiles, row by row: rays from the eye hit nothing before this t;
-                    * NULL: they begin at the eye */
+    /* Of its tiles, row by row: rays from the eye hit nothing before this t. NULL: they begin at the
+     * eye. */
+    float *starts;
     struct vxd_render_params params;
 };
 
