@@ -103,12 +103,18 @@ add_executable(bench_volume ${CMAKE_CURRENT_LIST_DIR}/volume/bench_volume.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_volume PRIVATE voxeld_build voxeld_engine)
 # bench_mesh makes scenes of meshes: their memory, and paths inside of them. It reads their files as
-# the clients do, so a tree of the engine alone does not have it.
+# the clients do; a tree of the engine alone compiles what it needs of them.
+add_executable(bench_mesh ${CMAKE_CURRENT_LIST_DIR}/svdag/bench_mesh.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
+target_link_libraries(bench_mesh PRIVATE voxeld_build voxeld_engine)
 if(TARGET voxeld_files)
-  set(bench_mesh bench_mesh)
-  add_executable(bench_mesh ${CMAKE_CURRENT_LIST_DIR}/svdag/bench_mesh.c
-    ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
-  target_link_libraries(bench_mesh PRIVATE voxeld_build voxeld_engine voxeld_files)
+  target_link_libraries(bench_mesh PRIVATE voxeld_files)
+else()
+  target_sources(bench_mesh PRIVATE
+    ${PROJECT_SOURCE_DIR}/client/files/mesh/mesh_file.c
+    ${PROJECT_SOURCE_DIR}/client/files/mesh/mesh_obj.c
+    ${PROJECT_SOURCE_DIR}/client/files/mesh/mesh_ply.c
+    ${PROJECT_SOURCE_DIR}/proto/base/number.c)
 endif()
 # bench_render times pictures of scenes.
 add_executable(bench_render ${CMAKE_CURRENT_LIST_DIR}/bench_render.c
@@ -116,7 +122,7 @@ add_executable(bench_render ${CMAKE_CURRENT_LIST_DIR}/bench_render.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_render PRIVATE voxeld_build voxeld_engine)
 if(VOXELD_WITH_CUDA)
-  foreach(bench bench_voxelize bench_hashmap bench_conv bench_network bench_sparse_maps ${bench_mesh} bench_render
+  foreach(bench bench_voxelize bench_hashmap bench_conv bench_network bench_sparse_maps bench_mesh bench_render
       bench_gpu_svdag bench_gpu_svdag_collect bench_gpu_svdag_query bench_gpu_svdag_scan
       bench_gpu_svdag_versions bench_surface bench_volume bench_field bench_grid
       ${bench_paper})
@@ -157,9 +163,6 @@ add_test(NAME bench_volume_smoke COMMAND bench_volume --backend cpu --n 1 --voxe
 set(bench_mesh_parts memory pictures)
 if(VOXELD_PAPER)
   list(APPEND bench_mesh_parts paths)
-endif()
-if(NOT TARGET bench_mesh)
-  set(bench_mesh_parts)
 endif()
 foreach(part ${bench_mesh_parts})
   add_test(NAME bench_mesh_${part}_smoke COMMAND bench_mesh --backend cpu --depth 6 --repeat 1
