@@ -44,6 +44,43 @@ VXD_HD bool vxd_render_has_beams(const struct vxd_render_params *params)
            params->detail_slope <= 0;
 }
 
+/* The ray through a corner of the tile at pixel (x, y). */
+VXD_HD struct vxd_render_ray vxd_render_corner_ray(const struct vxd_render_params *params,
+                                                   int depth, uint32_t x, uint32_t y,
+                                                   uint32_t corner)
+{
+    float at[2] = {vxd_render_float(x + (corner & 1u) * VXD_RENDER_BEAM),
+                   vxd_render_float(y + (corner >> 1) * VXD_RENDER_BEAM)};
+    struct vxd_render_origin origin;
+    float direction[3];
+
+    vxd_render_direction(params, x, y, at, direction);
+    vxd_render_origin_of(params, at, &origin);
+    return vxd_render_ray_of(&origin, direction, depth);
+}
+
+/* Widens a beam so that it encloses a ray that is mirrored as it is. */
+VXD_HD void vxd_render_enclose(struct vxd_render_beam *beam,
+                               const struct vxd_render_ray *ray)
+{
+    for (int axis = 0; axis < 3; axis++) {
+        float least = beam->first.inverse[axis];
+        float most = beam->last.inverse[axis];
+
+        if (vxd_render_is_beyond(ray, &beam->first, axis)) {
+            beam->first.cell[axis] = ray->cell[axis];
+            beam->first.offset[axis] = ray->offset[axis];
+        }
+        if (vxd_render_is_beyond(&beam->last, ray, axis)) {
+            beam->last.cell[axis] = ray->cell[axis];
+            beam->last.offset[axis] = ray->offset[axis];
+        }
+        beam->first.inverse[axis] =
+            ray->inverse[axis] < least ? ray->inverse[axis] : least;
+        beam->last.inverse[axis] = ray->inverse[axis] > most ? ray->inverse[axis] : most;
+    }
+}
+
 /* The beam of the tile at pixel (x, y), for pinhole and orthographic cameras; false: it has rays
  * that are mirrored differently. Directions and origins grow or shrink with the position in the
  * picture on each axis, so those at the tile's corners enclose all. */
@@ -52,40 +89,15 @@ VXD_HD bool vxd_render_beam_of(const struct vxd_render_params *params, int depth
 {
     float wide = 0;
 
-    for (uint32_t corner = 0; corner < 4; corner++) {
-        float at[2] = {vxd_render_float(x + (corner & 1u) * VXD_RENDER_BEAM),
-                       vxd_render_float(y + (corner >> 1) * VXD_RENDER_BEAM)};
-        struct vxd_render_origin origin;
-        struct vxd_render_ray ray;
-        float direction[3];
+    beam->first = vxd_render_corner_ray(params, depth, x, y, 0);
+    beam->last = beam->first;
+    for (uint32_t corner = 1; corner < 4; corner++) {
+        struct vxd_render_ray ray = vxd_render_corner_ray(params, depth, x, y, corner);
 
-        vxd_render_direction(params, x, y, at, direction);
-        vxd_render_origin_of(params, at, &origin);
-        ray = vxd_render_ray_of(&origin, direction, depth);
-        if (corner == 0) {
-            beam->first = ray;
-            beam->last = ray;
-        }
         if (ray.flip != beam->first.flip) {
             return false;
         }
-        for (int axis = 0; axis < 3; axis++) {
-            float least = beam->first.inverse[axis];
-            float most = beam->last.inverse[axis];
-
-            if (vxd_render_is_beyond(&ray, &beam->first, axis)) {
-                beam->first.cell[axis] = ray.cell[axis];
-                beam->first.offset[axis] = ray.offset[axis];
-            }
-            if (vxd_render_is_beyond(&beam->last, &ray, axis)) {
-                beam->last.cell[axis] = ray.cell[axis];
-                beam->last.offset[axis] = ray.offset[axis];
-            }
-            beam->first.inverse[axis] =
-                ray.inverse[axis] < least ? ray.inverse[axis] : least;
-            beam->last.inverse[axis] =
-                ray.inverse[axis] > most ? ray.inverse[axis] : most;
-        }
+        vxd_render_enclose(beam, &ray);
     }
     for (int axis = 0; axis < 3; axis++) {
         float size = params->direction_x[axis];

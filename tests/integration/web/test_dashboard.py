@@ -315,7 +315,7 @@ def test_pages_have_labels_and_work_by_keyboard(daemon: Daemon, browser: Browser
 
 
 def test_axe_finds_nothing_on_any_page(daemon: Daemon, browser: Browser) -> None:
-    """The rules of axe-core (WCAG 2.2 A and AA, and good practice), on every page, in both themes, at
+    """The rules of axe-core (WCAG's A and AA, and good practice), on every page, in both themes, at
     the login, and with a dialog open."""
     axe = Axe()
     found = []

@@ -624,10 +624,9 @@ def corners_of(entity: Any) -> np.ndarray:
 
 
 def take_surface(viewer: Viewer, parts: dict[str, np.ndarray]) -> list[str]:
-    """Takes messages of a surface's parts until they are those of the volume; the parts of each."""
-    topic = "/volumes/room/mesh"
+    """Takes the next message of the surface into the parts; which of them it has."""
     taken = []
-    message = viewer.next(topic)
+    message = viewer.next("/volumes/room/mesh")
     for gone in message.deletions:
         parts.pop(gone.id, None)
     for entity in message.entities:
