@@ -116,11 +116,14 @@ double vxd_render_box_radius(const double low[3], const double high[3])
     return sqrt(dot(diagonal, diagonal)) / 2;
 }
 
-void vxd_render_stand_back(const struct vxd_render_picture *picture, const double low[3],
-                           const double high[3], const double target[3], double least,
-                           double eye[3])
+void vxd_render_stand_back(const struct vxd_render_picture *picture, int side,
+                           const double low[3], const double high[3],
+                           const double target[3], double least, double eye[3])
 {
-    static const double from[3] = {-0.62, -0.54, 0.569386}; /* of length 1 */
+    /* Of length 1. */
+    const double from[3] = {(side & 1) != 0 ? 0.62 : -0.62,
+                            (side & 2) != 0 ? 0.54 : -0.54,
+                            (side & 4) != 0 ? -0.569386 : 0.569386};
     const struct vxd_render_camera *camera = &picture->camera;
     double radius = vxd_render_box_radius(low, high);
     double half = tan(camera->fov_y_deg * PI / 360);

@@ -97,8 +97,9 @@ find_visits(const struct vxd_render_packet *packet, const struct waiting *cube,
         int x = octant >> 2;
         int y = octant >> 1 & 1;
         int z = octant & 1;
-        __m256 in = _mm256_max_ps(_mm256_max_ps(t[0][x], t[1][y]),
-                                  _mm256_max_ps(t[2][z], _mm256_setzero_ps()));
+        __m256 in =
+            _mm256_max_ps(_mm256_max_ps(t[0][x], t[1][y]),
+                          _mm256_max_ps(t[2][z], _mm256_set1_ps(packet->limit.least)));
         __m256 out = _mm256_min_ps(_mm256_min_ps(t[0][x + 1], t[1][y + 1]), t[2][z + 1]);
         unsigned touched =
             (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(in, out, _CMP_LE_OQ));
@@ -162,7 +163,7 @@ static bool end_ray(const struct vxd_svdag_view *view, struct vxd_render_packet 
 {
     const struct vxd_render_ray *ray = &packet->rays[i];
     struct vxd_render_walk walk = {
-        {cube->place[0], cube->place[1], cube->place[2]}, 0, 0};
+        {cube->place[0], cube->place[1], cube->place[2]}, 0, VXD_RENDER_START};
     uint32_t changed;
 
     *is_beyond = false;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/render/shade_math.h"
+#include "gpu/render/beam_math.h"
 #include "gpu/svdag/query/query.h"
 #include "gpu/svdag/store/store.h"
 
@@ -408,6 +408,12 @@ void vxd_render_plan_destroy(struct vxd_queue *queue, struct vxd_render_plan *pl
     }
 }
 
+static size_t n_tiles(const struct vxd_render_params *params)
+{
+    return (size_t)((params->width - 1) / VXD_RENDER_BEAM + 1) *
+           ((params->height - 1) / VXD_RENDER_BEAM + 1);
+}
+
 enum vxd_status vxd_render_draw(struct vxd_queue *queue,
                                 const struct vxd_render_plan *plan,
                                 const struct vxd_svdag *svdag, uint32_t root,
@@ -415,8 +421,9 @@ enum vxd_status vxd_render_draw(struct vxd_queue *queue,
                                 struct vxd_err *err)
 {
     const struct vxd_render_params *params = &plan->params;
-    struct vxd_render_call call = {svdag->view, root,   plan->mode,
-                                   *part,       pixels, plan->params};
+    struct vxd_render_call call = {svdag->view, root, plan->mode,  *part,
+                                   pixels,      NULL, plan->params};
+    struct vxd_buffer starts = {NULL, 0, VXD_SPACE_DEVICE};
     enum vxd_status status;
 
     if (part->x > params->width || part->width > params->width - part->x ||
@@ -433,13 +440,18 @@ enum vxd_status vxd_render_draw(struct vxd_queue *queue,
     if (pixels == NULL) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "pixels", "missing"));
     }
+    if (VXD_ON_CUDA(queue->context) && vxd_render_has_beams(params)) {
+        VXD_TRY(vxd_device_alloc(queue, n_tiles(params) * sizeof(float), &starts, err));
+        call.starts = starts.ptr;
+    }
     if (VXD_ON_CUDA(queue->context) && svdag->view.is_split) {
         /* A store that splits items brings the kernels for itself. */
         VXD_TRY(vxd_svdag_draw_split(queue, svdag, &call, err));
-        return VXD_OK;
+    } else {
+        VXD_TRY(VXD_BACKEND_FN(queue, vxd_render_draw)(queue, &call, err));
     }
-    VXD_TRY(VXD_BACKEND_FN(queue, vxd_render_draw)(queue, &call, err));
 out:
+    vxd_device_free(queue, &starts);
     return status;
 }
 

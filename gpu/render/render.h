@@ -46,6 +46,7 @@ extern "C" {
 #define VXD_RENDER_MAX_TEXTURES 64u
 #define VXD_RENDER_MAX_TEXELS ((size_t)1 << 22) /* of all textures together */
 #define VXD_RENDER_MAX_REGIONS 16u
+#define VXD_RENDER_N_SIDES 8 /* corners of a box that it is seen from */
 
 enum vxd_render_camera_kind {
     VXD_RENDER_PINHOLE = 0, /* fov_y_deg between the top and the bottom edge */
@@ -164,10 +165,12 @@ double vxd_render_box_radius(const double low[3], const double high[3]);
 
 /* Puts an eye so far from a target that all of a box is in the picture, as seen from above a corner,
  * and at least `least` away; cameras that look all around stand above the target and the box. Of the
- * picture its size, and the camera's kind and fov_y_deg are read; lengths are of any unit. */
-void vxd_render_stand_back(const struct vxd_render_picture *picture, const double low[3],
-                           const double high[3], const double target[3], double least,
-                           double eye[3]);
+ * picture its size, and the camera's kind and fov_y_deg are read; lengths are of any unit.
+ * in      side  which corner, 0 to VXD_RENDER_N_SIDES - 1: bit 0 that of high x, bit 1 of high y,
+ *               bit 2 from below */
+void vxd_render_stand_back(const struct vxd_render_picture *picture, int side,
+                           const double low[3], const double high[3],
+                           const double target[3], double least, double eye[3]);
 
 /* A picture that was checked, with its tables on the device. */
 struct vxd_render_plan;

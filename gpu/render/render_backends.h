@@ -29,6 +29,7 @@ struct vxd_render_materials {
 enum {
     VXD_RENDER_TEXTURE_WORDS = 4,
     VXD_RENDER_REGION_WORDS = 8,
+    VXD_RENDER_BEAM = 8,          /* pixels of the side of a beam's tile */
     VXD_RENDER_ANGLES = 1024,     /* directions of the table of angles */
     VXD_RENDER_RAMP_COLOURS = 256 /* of HEIGHT */
 };
@@ -114,6 +115,9 @@ struct vxd_render_call {
     enum vxd_render_mode mode;
     struct vxd_render_rect part; /* not empty */
     uint32_t *pixels;            /* of the whole picture */
+    /* Of its tiles, row by row: rays from the eye hit nothing before this t. NULL: they begin at the
+     * eye. */
+    float *starts;
     struct vxd_render_params params;
 };
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* CPU backend of pictures: tiles of 8 x 8 pixels on the pool. Rays from the eye, and those from
- * surfaces to the sun, go through the tree as packets (packet_cpu.c); the others one by one. */
+ * surfaces to the sun, go through the tree as packets (packet_cpu.c); the others one by one. Those
+ * from the eye begin where their tile's beam ends. */
+#include "gpu/render/beam_math.h"
 #include "gpu/render/packet_cpu.h"
 
 /* Light of the tile's samples, pixel by pixel. */
 struct tile {
     const struct vxd_render_call *call;
     uint32_t x, y; /* its low corner in the picture */
+    float start;   /* no ray from the eye hits anything before this t */
     uint32_t n_hits[VXD_RENDER_PACKET];
     struct vxd_render_light light[VXD_RENDER_PACKET];
     struct vxd_render_packet rays;
@@ -18,6 +21,7 @@ static void set_rays(struct tile *tile, uint64_t active, uint32_t sample)
 {
     const struct vxd_render_params *params = &tile->call->params;
 
+    tile->rays.limit.least = tile->start;
     tile->rays.limit.most = (float)INFINITY;
     tile->rays.limit.detail_base = params->detail_base;
     tile->rays.limit.detail_slope = params->detail_slope;
@@ -50,6 +54,7 @@ static uint64_t find_sunny(struct tile *tile, uint64_t outside)
         return outside;
     }
     vxd_render_packet_begin(&tile->shadows);
+    tile->shadows.limit.least = 0;
     tile->shadows.limit.most = (float)INFINITY;
     tile->shadows.limit.detail_base = 0;
     tile->shadows.limit.detail_slope = 0;
@@ -167,7 +172,11 @@ static void draw_tile(struct tile *tile)
     const struct vxd_render_call *call = tile->call;
     uint64_t active = active_of(tile);
     uint64_t hits = 0;
+    uint32_t nodes[2 * VXD_RENDER_NODES];
 
+    tile->start = call->mode != VXD_RENDER_PATH && vxd_render_has_beams(&call->params)
+                      ? vxd_render_tile_start(call, tile->x, tile->y, nodes, 1)
+                      : 0;
     if (!vxd_render_is_colour(call->mode)) {
         set_rays(tile, active, 0);
         hits = vxd_render_packet_trace(&call->view, call->root, &tile->rays, true);

@@ -339,7 +339,7 @@ VXD_HD struct vxd_render_limit
 vxd_render_limit_from(const struct vxd_render_params *params,
                       const struct vxd_render_surface *surface, float most)
 {
-    struct vxd_render_limit limit = {most, surface->detail, 0,
+    struct vxd_render_limit limit = {0, most, surface->detail, 0,
                                      vxd_render_clip_of(params)};
 
     return limit;
@@ -581,6 +581,17 @@ vxd_render_sample_light(const struct vxd_render_call *call, enum vxd_render_mode
                             stride);
 }
 
+/* Before which t the rays of a pixel hit nothing, as its tile's beam found. */
+VXD_HD float vxd_render_start_of(const struct vxd_render_call *call, uint32_t x,
+                                 uint32_t y)
+{
+    uint32_t n_x = (call->params.width - 1) / VXD_RENDER_BEAM + 1;
+
+    return call->starts != NULL
+               ? call->starts[(size_t)(y / VXD_RENDER_BEAM) * n_x + x / VXD_RENDER_BEAM]
+               : 0.0f;
+}
+
 /* One ray of a pixel; true: it hit something. */
 VXD_HD bool vxd_render_first_hit(const struct vxd_render_call *call, uint32_t x,
                                  uint32_t y, uint32_t sample,
@@ -588,8 +599,9 @@ VXD_HD bool vxd_render_first_hit(const struct vxd_render_call *call, uint32_t x,
                                  uint32_t *nodes, int stride, struct vxd_render_hit *hit)
 {
     const struct vxd_render_params *params = &call->params;
-    struct vxd_render_limit limit = {(float)INFINITY, params->detail_base,
-                                     params->detail_slope, vxd_render_clip_of(params)};
+    struct vxd_render_limit limit = {vxd_render_start_of(call, x, y), (float)INFINITY,
+                                     params->detail_base, params->detail_slope,
+                                     vxd_render_clip_of(params)};
     struct vxd_render_ray ray;
     float at[2];
 

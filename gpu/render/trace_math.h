@@ -48,6 +48,7 @@ struct vxd_render_clip {
 
 /* A limit to what is looked at. */
 struct vxd_render_limit {
+    float least;                        /* nothing is hit before this t, as is known */
     float most;                         /* crossings after this t are none */
     float detail_base, detail_slope;    /* as in struct vxd_render_params */
     const struct vxd_render_clip *clip; /* NULL: all is there */
@@ -143,16 +144,14 @@ VXD_HD bool vxd_render_is_before(float t, int axis, float than, int than_axis)
     return (t < than) | ((t == than) & (axis < than_axis));
 }
 
-/* Enters the cube of side 2^height whose low corner is the walk's place; false: the ray does not
- * visit it. */
+/* Enters the cube of side 2^height whose low corner is the walk's place, no earlier than by the
+ * crossing that the walk has; false: the ray does not visit it from there on. */
 VXD_HD bool vxd_render_enter(const struct vxd_render_ray *ray, int height,
                              struct vxd_render_walk *walk)
 {
     uint32_t side = (uint32_t)1 << height;
     bool is_in = true;
 
-    walk->t = 0;
-    walk->axis = VXD_RENDER_START;
     for (int axis = 0; axis < 3; axis++) {
         float t = vxd_render_plane(ray, axis, walk->place[axis]);
         bool is_later = vxd_render_is_before(walk->t, walk->axis, t, axis);
@@ -381,7 +380,9 @@ VXD_HD bool vxd_render_trace(const struct vxd_svdag_view *view, uint32_t root,
                              const struct vxd_render_limit *limit, uint32_t *nodes,
                              int stride, struct vxd_render_hit *hit)
 {
-    struct vxd_render_walk walk = {{0, 0, 0}, 0, 0};
+    /* What is crossed at `least` itself lies ahead. */
+    struct vxd_render_walk walk = {
+        {0, 0, 0}, limit->least, limit->least > 0 ? -1 : VXD_RENDER_START};
     uint32_t ref = root;
     int height = view->depth;
     float end = (float)INFINITY; /* the ray leaves the clip box then */

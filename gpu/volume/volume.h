@@ -330,6 +330,8 @@ struct vxd_volume_cast_args {
     double
         weight_threshold; /* voxels of less weight count as unknown; 0 = any observed */
     enum vxd_volume_cast_mode mode;
+    bool
+        passes_backs; /* a ray goes on through surfaces that it meets from behind: into rooms */
     /* Rows of pixels to cast, for a caller that casts a picture in stages: multiples of
      * VXD_VOLUME_CAST_ROWS, or the height for the end; 0 to 0: all. */
     int row_begin;
@@ -353,7 +355,7 @@ struct vxd_volume_cast_args {
  * it bounds each ray; unallocated blocks are skipped to their exit; voxels below the weight
  * threshold are stepped over one by one; else the step is the distance, at least half a voxel; near
  * the surface the distance is trilinear where all eight are known, else the voxel's own. A change
- * from - to + (seen from behind) ends the ray.
+ * from - to + (seen from behind) ends the ray, unless args say that it passes.
  *
  * errors  INVALID_ARGUMENT    arguments outside the ranges above, colour or labels of a volume
  *                             without them

@@ -221,6 +221,7 @@ voxeld_add_gpu_tests(/svdag/diff
 
 voxeld_add_gpu_tests(/render
   render              render
+  render_beam         beam
   render_materials    materials)
 
 voxeld_add_gpu_tests(/svdag/mesh

@@ -27,9 +27,10 @@ enum voxeld_volume_show {
 
 struct voxeld_volume_render_request {
     const char *volume;
-    /* Where the camera is. Absent: a place from which all blocks are in the picture; so
-     * are both where they are the same point. Surfaces are seen from their front alone;
-     * with target */
+    /* Where the camera is. Absent: a place from which all blocks are in the picture, on
+     * the side that most of the surface is seen from; so are both where they are the
+     * same point. Surfaces are seen from their front alone, and rays go on through those
+     * that they meet from behind; with target */
     double eye[3];
     /* The point in the middle of the picture. Absent: the middle of the surface; with
      * eye */

@@ -39,7 +39,8 @@ struct vxd_cast_call {
     float depth_min;
     float depth_max;
     float weight_threshold;
-    float mu_voxels; /* the truncation */
+    float mu_voxels;   /* the truncation */
+    bool passes_backs; /* surfaces seen from behind are not there */
 
     /* The range image, float bits of z a tile; NULL: depth_min to depth_max. */
     uint32_t *range_min;
@@ -419,11 +420,12 @@ enum vxd_cast_what {
     VXD_CAST_BEHIND /* a surface seen from behind */
 };
 
-VXD_HD enum vxd_cast_what vxd_cast_what_of(float last_d, float d)
+VXD_HD enum vxd_cast_what vxd_cast_what_of(const struct vxd_cast_call *call, float last_d,
+                                           float d)
 {
-    return d <= 0 && last_d > 0  ? VXD_CAST_HIT
-           : d > 0 && last_d < 0 ? VXD_CAST_BEHIND
-                                 : VXD_CAST_GO;
+    return d <= 0 && last_d > 0                         ? VXD_CAST_HIT
+           : d > 0 && last_d < 0 && !call->passes_backs ? VXD_CAST_BEHIND
+                                                        : VXD_CAST_GO;
 }
 
 /* The next depth after a sample: a part of its distance. */
@@ -612,7 +614,7 @@ VXD_HD enum vxd_cast_what vxd_cast_approach(const struct vxd_cast_call *call,
         } else if (vxd_cast_is_near_surface(call, d)) {
             what = VXD_CAST_IS_NEAR;
         } else {
-            what = vxd_cast_what_of(hit->d[0], d);
+            what = vxd_cast_what_of(call, hit->d[0], d);
             if (what == VXD_CAST_GO) {
                 hit->t[0] = t;
                 hit->d[0] = d;
@@ -701,7 +703,7 @@ VXD_HD float vxd_cast_march(const struct vxd_cast_call *call, struct vxd_cast_ra
         }
         if (what == VXD_CAST_IS_NEAR) {
             hit->d[1] = d;
-            what = vxd_cast_what_of(hit->d[0], d);
+            what = vxd_cast_what_of(call, hit->d[0], d);
         }
         if (what == VXD_CAST_BEHIND) {
             return 0;

@@ -340,7 +340,8 @@ VXD_HD uint64_t vxd_cells_crossing(const struct vxd_cells_call *call,
     }
     is_behind = hit.d[1] > 0;
     t = vxd_cast_crossing(&hit);
-    return t > 0 && t >= call->cast.depth_min && t <= call->cast.depth_max
+    return !(is_behind && call->cast.passes_backs) && t > 0 &&
+                   t >= call->cast.depth_min && t <= call->cast.depth_max
                ? (uint64_t)vxd_float_bits(t) << 32 | number << 1 | (is_behind ? 1 : 0)
                : VXD_CELLS_NONE;
 }

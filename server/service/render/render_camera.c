@@ -121,7 +121,8 @@ static void set_view(struct vxd_render_job *job, const Voxeld__V1__RenderView *v
     if (view != NULL && view->eye != NULL) {
         place(job, view->eye, camera->eye);
     } else {
-        vxd_render_stand_back(&job->picture, low, high, camera->target, 1, camera->eye);
+        vxd_render_stand_back(&job->picture, 0, low, high, camera->target, 1,
+                              camera->eye);
     }
     /* Where we chose the target, or both lie so near that doubles do not tell them apart, and
      * for panoramas, whose view is level. */

@@ -28,7 +28,8 @@ enum {
 #define MAX_PLACE_M 1e10   /* in the map */
 #define MAX_DISTANCE_M 1e6 /* from the volume's origin */
 #define MAX_WEIGHT 65535
-#define LEAST_M 0.1 /* from the surface's middle to where we put the eye */
+#define LEAST_M 0.1    /* from the surface's middle to where we put the eye */
+#define TRIAL_WIDTH 64 /* pixels of a row of the pictures by which a side is chosen */
 
 enum step {
     OPEN,
@@ -46,6 +47,7 @@ struct render_job {
     struct vxd_render_plan *plan;
     double low[3]; /* the box of the volume's blocks, likewise */
     double high[3];
+    int side; /* of it that an eye of ours stands on */
     struct vxd_column *depth;
     struct vxd_column *places;
     struct vxd_column *normals;
@@ -199,6 +201,7 @@ enum vxd_status vxd_volume_render_check(struct vxd_request *request, struct vxd_
                          job->picture.height, VXD_VOLUME_MAX_PIXELS));
     }
     job->casting.args.weight_threshold = input->min_weight;
+    job->casting.args.passes_backs = true;
     request->cost_bytes = n_pixels * PIXEL_BYTES;
 out:
     return status;
@@ -281,8 +284,8 @@ static enum vxd_status set_view(const Voxeld__V1__VolumeRenderRequest *input,
     if (input->eye != NULL && !is_free) {
         VXD_TRY(bring_place(job, input->eye, "eye", camera->eye, err));
     } else {
-        vxd_render_stand_back(&job->picture, job->low, job->high, camera->target, LEAST_M,
-                              camera->eye);
+        vxd_render_stand_back(&job->picture, job->side, job->low, job->high,
+                              camera->target, LEAST_M, camera->eye);
     }
     if (camera->eye[0] == camera->target[0] && camera->eye[1] == camera->target[1] &&
         (camera->eye[2] == camera->target[2] || input->panorama)) {
@@ -356,6 +359,76 @@ static enum vxd_status set_casting(struct vxd_request *request, struct vxd_err *
     return VXD_OK;
 }
 
+/* Casts a small picture from one side and counts the pixels that have a surface. */
+static enum vxd_status count_seen(struct vxd_request *request, struct vxd_queue *queue,
+                                  float *depths, size_t n, size_t *n_seen,
+                                  struct vxd_err *err)
+{
+    struct render_job *job = request->state;
+    struct vxd_buffer device = {NULL, 0, VXD_SPACE_DEVICE};
+    enum vxd_status status;
+
+    *n_seen = 0;
+    VXD_TRY(set_view(input_of(request), job, err));
+    VXD_TRY(set_casting(request, err));
+    VXD_TRY(vxd_device_alloc(queue, n * sizeof *depths, &device, err));
+    job->casting.args.depth = device.ptr;
+    VXD_TRY(
+        vxd_volume_cast(queue, job->base.volume->state.volume, &job->casting.args, err));
+    VXD_TRY(vxd_queue_copy(queue, depths, device.ptr, n * sizeof *depths, err));
+    VXD_TRY(vxd_queue_wait(queue, err));
+    for (size_t i = 0; i < n; i++) {
+        *n_seen += depths[i] > 0 ? 1 : 0;
+    }
+out:
+    job->casting.args.depth = NULL;
+    vxd_device_free(queue, &device);
+    return status;
+}
+
+/* Where the eye is ours to choose, it stands on the side that most is seen from: surfaces that were
+ * observed from one side alone have a front there. */
+static enum vxd_status find_side(struct vxd_request *request, struct vxd_queue *queue,
+                                 struct vxd_err *err)
+{
+    const Voxeld__V1__VolumeRenderRequest *input = input_of(request);
+    struct render_job *job = request->state;
+    const uint32_t width = job->picture.width;
+    const uint32_t height = job->picture.height;
+    size_t n_most = 0;
+    int best = 0;
+    float *depths = NULL;
+    size_t n;
+    enum vxd_status status = VXD_OK;
+
+    if (input->panorama ||
+        (input->eye != NULL && !is_same_place(input->eye, input->target))) {
+        return VXD_OK;
+    }
+    job->picture.width = TRIAL_WIDTH;
+    job->picture.height = (uint32_t)((uint64_t)TRIAL_WIDTH * height / width) + 1;
+    n = (size_t)TRIAL_WIDTH * job->picture.height;
+    depths = malloc(n * sizeof *depths);
+    if (depths == NULL) {
+        VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a trial"));
+    }
+    for (int side = 0; side < VXD_RENDER_N_SIDES; side++) {
+        size_t n_seen;
+
+        job->side = side;
+        VXD_TRY(count_seen(request, queue, depths, n, &n_seen, err));
+        n_seen *= (side & 4) != 0 ? 1 : 2; /* people look from above */
+        best = n_seen > n_most ? side : best;
+        n_most = n_seen > n_most ? n_seen : n_most;
+    }
+out:
+    job->side = best;
+    job->picture.width = width;
+    job->picture.height = height;
+    free(depths);
+    return status;
+}
+
 /* --- the stages --------------------------------------------------------------------------- */
 
 /* Memory of what is cast. No tensor of it goes out. */
@@ -416,6 +489,7 @@ static enum vxd_status open(struct vxd_request *request, struct vxd_queue *queue
                          "the volume \"%s\" keeps no labels", input->name));
     }
     VXD_TRY(find_box(job, queue, err));
+    VXD_TRY(find_side(request, queue, err));
     VXD_TRY(set_view(input, job, err));
     VXD_TRY(vxd_render_plan_create(queue, &job->picture, &job->plan, err));
     VXD_TRY(set_casting(request, err));

@@ -44,8 +44,11 @@ struct vxd_fox_subscription {
     bool failed;  /* and is to be tried again */
     uint64_t generation;
     uint64_t version;
-    uint32_t level;   /* of a scene, so that it fits */
-    uint32_t n_parts; /* of a volume, as they were sent */
+    uint32_t level; /* of a scene, so that it fits */
+    /* Of a volume: its surface as it was sent, in parts of so many blocks (0: of the usual number). */
+    uint32_t n_parts;
+    uint32_t part_blocks;
+    uint64_t stamp; /* up to which it was sent whole; 0: it was not */
 };
 
 /* Requests that a viewer has under way, one of each kind at most. */
@@ -76,8 +79,13 @@ struct vxd_fox_job {
     uint64_t version; /* as it was known when the request was made */
     int64_t changed_ns;
     uint32_t level;
-    uint32_t part;                  /* of a mesh */
+    bool goes_on;  /* a mesh: there is more to ask for */
+    bool is_check; /* whether the part has changed since */
+    uint32_t part;
+    uint32_t part_blocks;
     uint64_t first;                 /* block of the part */
+    uint64_t since;                 /* stamp of what the viewer has; 0: nothing */
+    uint64_t stamp;                 /* of what it is sent; 0: not known yet */
     char frame[VXD_FOX_MOST_FRAME]; /* of a picture and of a planar scan ... */
     double place[3];                /* ... which is from here */
 };
@@ -154,6 +162,20 @@ enum vxd_status vxd_fox_take_render(const struct vxd_fox_job *job,
                                     struct vxd_err *err);
 /* Appends the pose of the thing's sensor. False: none is known. */
 bool vxd_fox_append_pose(const struct vxd_fox_thing *thing, struct vxd_text *text);
+
+/* --- volume_work.c: with the lock held --------------------------------------------------------- */
+
+/* Completes the job of a volume's surface: what has changed of what was sent, or all. */
+void vxd_fox_begin_mesh(const struct vxd_fox_subscription *s, struct vxd_fox_job *job);
+/* Writes the next request of the job. */
+void vxd_fox_ask_mesh(const struct vxd_fox_job *job, char *body, size_t capacity);
+/* Appends the message of its reply, if one is due: a part that has changed. While the job goes on
+ * there is more to ask for. A part of more than max_bytes makes all parts smaller.
+ * errors  INTERNAL, RESOURCE_EXHAUSTED (a block of more than max_bytes) */
+enum vxd_status vxd_fox_take_mesh(struct vxd_fox_job *job, struct vxd_fox_subscription *s,
+                                  const Voxeld__V1__VolumeExtractResponse *output,
+                                  size_t max_bytes, struct vxd_text *text,
+                                  struct vxd_err *err);
 
 /* --- work.c ----------------------------------------------------------------------------------- */
 

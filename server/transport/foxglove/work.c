@@ -13,8 +13,7 @@
 
 enum {
     BODY_BYTES = 512,
-    MOST_LEVEL = 21,
-    PART_BLOCKS = 512 /* of a volume in one message */
+    MOST_LEVEL = 21
 };
 
 /* How long a watch waits, which is also how long nobody looks at volumes. */
@@ -167,9 +166,8 @@ static const char *ask_for(struct vxd_foxglove *viewer, struct vxd_fox_subscript
                                 .level = s->level};
     memcpy(job->name, thing->name, sizeof job->name);
     if (thing->is_volume) {
-        job->kind = VXD_FOX_MESH;
-        (void)snprintf(body->text, sizeof body->text,
-                       "{\"name\":\"%s\",\"limit\":\"%d\"}", thing->name, PART_BLOCKS);
+        vxd_fox_begin_mesh(s, job);
+        vxd_fox_ask_mesh(job, body->text, sizeof body->text);
         return "volume_extract";
     }
     if (schema == VXD_FOXGLOVE_IMAGE || schema == VXD_FOXGLOVE_LASER_SCAN) {
@@ -239,10 +237,8 @@ static const char *choose_data(struct vxd_foxglove *viewer, struct body *body)
     if (viewer->work[VXD_FOX_DATA] != NULL) {
         return NULL;
     }
-    if (job->kind == VXD_FOX_MESH && job->part > 0) {
-        (void)snprintf(body->text, sizeof body->text,
-                       "{\"name\":\"%s\",\"limit\":\"%d\",\"first\":\"%" PRIu64 "\"}",
-                       job->name, PART_BLOCKS, job->first);
+    if (job->kind == VXD_FOX_MESH && job->goes_on) {
+        vxd_fox_ask_mesh(job, body->text, sizeof body->text);
         return "volume_extract";
     }
     (void)snprintf(body->text, sizeof body->text, "{}");
@@ -553,34 +549,6 @@ static enum vxd_status take_export(struct vxd_foxglove *viewer,
     return VXD_OK;
 }
 
-static enum vxd_status take_mesh(struct vxd_foxglove *viewer,
-                                 struct vxd_fox_subscription *s,
-                                 const Voxeld__V1__VolumeExtractResponse *output,
-                                 struct vxd_text *text, struct vxd_err *err)
-{
-    struct vxd_fox_job *job = &viewer->job;
-    bool is_last = output->next == 0;
-    uint32_t n_parts = job->part + 1;
-    enum vxd_status status =
-        vxd_fox_mesh_message(output, job->name, job->part,
-                             is_last && s->n_parts > n_parts ? s->n_parts - n_parts : 0,
-                             vxd_clock_unix_ns(), text, err);
-
-    if (job->part == 0) {
-        job->version = output->stamp;
-    }
-    if (status != VXD_OK || !is_last) {
-        job->first = output->next;
-        job->part = status == VXD_OK ? n_parts : 0;
-        s->n_parts = s->n_parts > n_parts ? s->n_parts : n_parts;
-        return status;
-    }
-    job->part = 0;
-    s->n_parts = n_parts;
-    mark_sent(s, job->generation, job->version);
-    return VXD_OK;
-}
-
 static void take_subscribed(struct vxd_foxglove *viewer, const ProtobufCMessage *output)
 {
     struct vxd_fox_subscription *s = find_subscription(viewer);
@@ -591,7 +559,7 @@ static void take_subscribed(struct vxd_foxglove *viewer, const ProtobufCMessage 
     size_t n_head;
 
     if (s == NULL) {
-        viewer->job.part = 0;
+        viewer->job.goes_on = false;
         return;
     }
     begin_data(&text, s->id);
@@ -606,8 +574,12 @@ static void take_subscribed(struct vxd_foxglove *viewer, const ProtobufCMessage 
         status = vxd_fox_take_render(job, picture, viewer->max_bytes, &text, &err);
         mark_sent(s, picture->generation, picture->version);
     } else if (job->kind == VXD_FOX_MESH) {
-        status = take_mesh(viewer, s, (const Voxeld__V1__VolumeExtractResponse *)output,
-                           &text, &err);
+        status = vxd_fox_take_mesh(&viewer->job, s,
+                                   (const Voxeld__V1__VolumeExtractResponse *)output,
+                                   viewer->max_bytes, &text, &err);
+        if (status == VXD_OK && !job->goes_on) {
+            mark_sent(s, job->generation, s->stamp);
+        }
     } else {
         const Voxeld__V1__SceneGridResponse *grid =
             (const Voxeld__V1__SceneGridResponse *)output;
@@ -619,6 +591,7 @@ static void take_subscribed(struct vxd_foxglove *viewer, const ProtobufCMessage 
     }
     if (status != VXD_OK) {
         mark_sent(s, job->generation, job->version);
+        s->stamp = 0;
         vxd_fox_send_status(viewer, 2, "%s: %s", job->name, err.message);
         free(text.bytes);
     } else if (text.failed || text.n_bytes > n_head) {
@@ -639,11 +612,12 @@ static void take_failure(struct vxd_foxglove *viewer, const struct vxd_err *err)
     }
     if (job->kind >= VXD_FOX_EXPORT && s != NULL) {
         mark_sent(s, job->generation, job->version);
+        s->stamp = 0;
         s->failed = err->code == VXD_UNAVAILABLE || err->code == VXD_DEADLINE_EXCEEDED;
         vxd_fox_send_status(viewer, s->failed ? 1 : 2, "%s: %s%s%s", job->name,
                             err->field, err->field[0] != '\0' ? " " : "", err->message);
     }
-    viewer->job.part = 0;
+    viewer->job.goes_on = false;
 }
 
 /* The watch is what ends a viewer: its token is gone, or the server is. */

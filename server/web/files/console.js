@@ -110,8 +110,8 @@ class Console {
     this.list = el('datalist', { id: 'console-methods' });
     this.summary = el('span', { class: 'dim' });
     this.body = el('textarea', {
-      id: 'console-body', spellcheck: 'false', autocapitalize: 'off', rows: '14', role: 'combobox',
-      'aria-autocomplete': 'list', 'aria-controls': 'console-choices', 'aria-expanded': 'false',
+      id: 'console-body', spellcheck: 'false', autocapitalize: 'off', rows: '14',
+      'aria-autocomplete': 'list', 'aria-controls': 'console-choices',
       oninput: () => this.suggest(), onkeydown: (event) => this.key(event), onblur: () => setTimeout(() => this.hide(), 150), onclick: () => this.hide(),
     });
     this.choices = el('ul', { id: 'console-choices', class: 'choices', role: 'listbox', 'aria-label': 'Completions', hidden: true });
@@ -167,7 +167,6 @@ class Console {
       },
     }, el('b', {}, f.text), el('span', { class: 'dim' }, f.help.split('\n')[0].slice(0, 110)))));
     this.choices.hidden = this.found.length === 0;
-    this.body.setAttribute('aria-expanded', String(this.found.length > 0));
     this.mark();
   }
 
@@ -180,7 +179,6 @@ class Console {
   hide() {
     this.choices.hidden = true;
     this.found = [];
-    this.body.setAttribute('aria-expanded', 'false');
   }
 
   take(i) {

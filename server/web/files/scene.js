@@ -141,7 +141,7 @@ class ScenePage {
       this.swatches,
       el('div', { class: 'slider' }, el('label', { for: 'brush-radius' }, 'Radius'), this.radiusInput, this.radiusText));
     return el('aside', { class: 'side', 'aria-label': 'Scene' },
-      el('section', {}, el('div', { class: 'scene-name' }, this.name), this.facts),
+      el('section', {}, el('h1', { class: 'scene-name' }, this.name), this.facts),
       el('section', {}, el('h2', {}, 'Show'), el('div', { class: 'segments' }, ...this.modeButtons)),
       el('section', { 'aria-live': 'polite' }, el('h2', {}, 'Picked'), this.pickedText, this.picked),
       this.brush, this.layers.element, this.scan.element,

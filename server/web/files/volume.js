@@ -41,7 +41,7 @@ export function volumePage(app, name) {
     el('div', { class: 'view' }, view, el('div', { class: 'hud' }, state),
       el('div', { class: 'tools', role: 'toolbar', 'aria-label': 'Tools' }, el('button', { type: 'button', title: 'The whole volume (R)', onclick: home }, 'Whole'))),
     el('aside', { class: 'side', 'aria-label': 'Volume' },
-      el('section', {}, el('div', { class: 'scene-name' }, name), facts),
+      el('section', {}, el('h1', { class: 'scene-name' }, name), facts),
       el('p', { class: 'dim' }, 'Drag turns, right drag moves, the wheel zooms.')));
   const onKey = (event) => event.key === 'r' && !event.target.closest('input, select, textarea, dialog') && home();
   addEventListener('keydown', onKey);

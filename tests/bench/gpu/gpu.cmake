@@ -103,16 +103,18 @@ add_executable(bench_volume ${CMAKE_CURRENT_LIST_DIR}/volume/bench_volume.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_volume PRIVATE voxeld_build voxeld_engine)
 # bench_mesh makes scenes of meshes: their memory, and paths inside of them. It reads their files as
-# the clients do, whose readers a tree of the engine alone compiles for it.
+# the clients do; a tree of the engine alone compiles what it needs of them.
 add_executable(bench_mesh ${CMAKE_CURRENT_LIST_DIR}/svdag/bench_mesh.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_mesh PRIVATE voxeld_build voxeld_engine)
 if(TARGET voxeld_files)
   target_link_libraries(bench_mesh PRIVATE voxeld_files)
 else()
-  target_sources(bench_mesh PRIVATE ${PROJECT_SOURCE_DIR}/client/files/mesh/mesh_file.c
+  target_sources(bench_mesh PRIVATE
+    ${PROJECT_SOURCE_DIR}/client/files/mesh/mesh_file.c
     ${PROJECT_SOURCE_DIR}/client/files/mesh/mesh_obj.c
-    ${PROJECT_SOURCE_DIR}/client/files/mesh/mesh_ply.c ${PROJECT_SOURCE_DIR}/proto/base/number.c)
+    ${PROJECT_SOURCE_DIR}/client/files/mesh/mesh_ply.c
+    ${PROJECT_SOURCE_DIR}/proto/base/number.c)
 endif()
 # bench_render times pictures of scenes.
 add_executable(bench_render ${CMAKE_CURRENT_LIST_DIR}/bench_render.c

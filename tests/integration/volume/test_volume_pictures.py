@@ -154,6 +154,9 @@ def test_view_without_a_camera_has_all_blocks_in_it(volume: Volume) -> None:
     assert (z > 0).all()
     assert (np.abs(p @ up) <= half * z).all()
     assert (np.abs(p @ right) <= half * z * 200 / 120).all()
+    # Of what is seen from one side alone, that side: the wall's front is below.
+    assert image.eye[2] < WALL_Z
+    assert image.n_hits > 200 * 120 / 20
     same = volume.render(image.eye, image.eye, width=200, height=120)
     assert same.image == image.image
     assert image._repr_png_() == image.image and image._repr_jpeg_() is None

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from harness import BIN, SLOW, Daemon, http_call, running, wait_until
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
@@ -311,6 +312,42 @@ def test_pages_have_labels_and_work_by_keyboard(daemon: Daemon, browser: Browser
         alice.settle()
         assert alice.page.evaluate("document.documentElement.scrollWidth") <= 420
         alice.shot("phone")
+
+
+def test_axe_finds_nothing_on_any_page(daemon: Daemon, browser: Browser) -> None:
+    """The rules of axe-core (WCAG's A and AA, and good practice), on every page, in both themes, at
+    the login, and with a dialog open."""
+    axe = Axe()
+    found = []
+
+    def look(page: Page, name: str) -> None:
+        for rule in axe.run(page).response["violations"]:
+            nodes = [node["html"][:160] for node in rule["nodes"][:3]]
+            found.append((name, rule["id"], rule["impact"], nodes))
+
+    with Visitor(browser, daemon, "alice") as alice:
+        page = alice.page
+        page.goto(alice.url)
+        expect(page.locator("#login")).to_be_visible(timeout=WAIT_MS)
+        look(page, "login")
+        alice.log_in()
+        page.get_by_role("button", name="Make an example scene").click()
+        alice.settle()
+        scene = page.url.split("#", 1)[1]
+        for theme in ("light", "dark"):
+            for path in (scene, "/", "/console/scene_edit", "/tutorial", "/status", "/api"):
+                page.goto(f"{alice.url}/#{path}")
+                page.evaluate("t => { document.documentElement.dataset.theme = t; }", theme)
+                page.wait_for_timeout(700)
+                look(page, f"{path} {theme}")
+                alice.shot(f"axe{path.split('/')[1] or 'overview'}-{theme}".split("?")[0])
+        page.goto(f"{alice.url}/#{scene}")
+        alice.settle()
+        page.locator("voxel-view").focus()
+        page.keyboard.press("?")
+        expect(page.get_by_role("dialog", name="Help")).to_be_visible()
+        look(page, "help")
+    assert not found, "\n".join(map(str, found))
 
 
 UNNAMED = """() => [...document.querySelectorAll(

@@ -588,56 +588,104 @@ def test_sensors_of_a_scene_are_seen_where_its_newest_scan_was(daemon: Daemon, n
         assert viewer.next(log).message == "dropped"
 
 
+def corners_of(entity: Any) -> np.ndarray:
+    """The corners of a part's triangles, three rows each, after checks of its model."""
+    assert entity.frame_id == "volume/room"
+    (model,) = entity.models
+    assert model.media_type == "model/gltf-binary"
+    magic, version, n_bytes = struct.unpack_from("<4sII", model.data)
+    assert (magic, version, n_bytes) == (b"glTF", 2, len(model.data))
+    n_json, kind = struct.unpack_from("<I4s", model.data, 12)
+    assert kind == b"JSON" and n_json % 4 == 0
+    gltf = json.loads(model.data[20 : 20 + n_json])
+    n_bin, kind = struct.unpack_from("<I4s", model.data, 20 + n_json)
+    assert kind == b"BIN\0" and 28 + n_json + n_bin == n_bytes
+    blob = model.data[28 + n_json :]
+    assert gltf["buffers"][0]["byteLength"] == n_bin
+
+    def view(index: int, kind: str) -> np.ndarray:
+        accessor = gltf["accessors"][index]
+        part = gltf["bufferViews"][accessor["bufferView"]]
+        assert part["byteOffset"] % 4 == 0
+        data = blob[part["byteOffset"] : part["byteOffset"] + part["byteLength"]]
+        return np.frombuffer(data, kind).reshape(accessor["count"], -1)
+
+    places = view(0, "<f4")
+    np.testing.assert_array_equal(places.min(0), np.float32(gltf["accessors"][0]["min"]))
+    np.testing.assert_array_equal(places.max(0), np.float32(gltf["accessors"][0]["max"]))
+    np.testing.assert_allclose(np.linalg.norm(view(1, "<f4"), axis=1), 1, atol=1e-4)
+    indices = view(2, "<u4")
+    assert indices.max() < len(places)
+    # glTF has y up: the node turns z up to it.
+    x, y, z, w = gltf["nodes"][0]["rotation"]
+    up = [2 * (x * z + y * w), 2 * (y * z - x * w), 1 - 2 * (x * x + y * y)]
+    np.testing.assert_allclose(up, [0, 1, 0], atol=1e-12)
+    return places[indices.ravel()]
+
+
+def take_surface(viewer: Viewer, parts: dict[str, np.ndarray]) -> list[str]:
+    """Takes the next message of the surface into the parts; which of them it has."""
+    taken = []
+    message = viewer.next("/volumes/room/mesh")
+    for gone in message.deletions:
+        parts.pop(gone.id, None)
+    for entity in message.entities:
+        parts[entity.id] = corners_of(entity)
+        taken.append(entity.id)
+    return taken
+
+
+def is_surface(parts: dict[str, np.ndarray], volume: voxeld.Volume) -> bool:
+    mesh = volume.extract()
+    truth = np.asarray(mesh.vertices)[np.asarray(mesh.triangles).ravel()]
+    ours = np.concatenate([*parts.values(), np.empty((0, 3), np.float32)])
+    return ours.shape == truth.shape and np.allclose(np.sort(ours, 0), np.sort(truth, 0), atol=1e-6)
+
+
 def test_surface_of_a_volume_is_a_model(daemon: Daemon) -> None:
     with voxeld.connect(daemon.ipc, timeout=30 * SLOW) as client, viewing(daemon) as viewer:
         volume = client.volume_create("room", 0.02, truncation_m=0.08)
         shot = shoot(0)
         volume.integrate(shot.depth, CAMERA, shot.pose)
-        mesh = volume.extract()
         viewer.subscribe("/volumes/room/mesh")
-        n_triangles = 0
-        vertices: list[np.ndarray] = []
-        while n_triangles < len(mesh.triangles):
-            (entity,) = viewer.next("/volumes/room/mesh").entities
-            assert entity.frame_id == "volume/room"
-            (model,) = entity.models
-            assert model.media_type == "model/gltf-binary"
-            magic, version, n_bytes = struct.unpack_from("<4sII", model.data)
-            assert (magic, version, n_bytes) == (b"glTF", 2, len(model.data))
-            n_json, kind = struct.unpack_from("<I4s", model.data, 12)
-            assert kind == b"JSON" and n_json % 4 == 0
-            gltf = json.loads(model.data[20 : 20 + n_json])
-            n_bin, kind = struct.unpack_from("<I4s", model.data, 20 + n_json)
-            assert kind == b"BIN\0" and 28 + n_json + n_bin == n_bytes
-            blob = model.data[28 + n_json :]
-            assert gltf["buffers"][0]["byteLength"] == n_bin
-
-            def view(index: int, kind: str, gltf: Any = gltf, blob: bytes = blob) -> np.ndarray:
-                accessor = gltf["accessors"][index]
-                part = gltf["bufferViews"][accessor["bufferView"]]
-                assert part["byteOffset"] % 4 == 0
-                data = blob[part["byteOffset"] : part["byteOffset"] + part["byteLength"]]
-                return np.frombuffer(data, kind).reshape(accessor["count"], -1)
-
-            places = view(0, "<f4")
-            np.testing.assert_array_equal(places.min(0), np.float32(gltf["accessors"][0]["min"]))
-            np.testing.assert_array_equal(places.max(0), np.float32(gltf["accessors"][0]["max"]))
-            np.testing.assert_allclose(np.linalg.norm(view(1, "<f4"), axis=1), 1, atol=1e-4)
-            indices = view(2, "<u4")
-            assert indices.max() < len(places)
-            # glTF has y up: the node turns z up to it.
-            x, y, z, w = gltf["nodes"][0]["rotation"]
-            up = [2 * (x * z + y * w), 2 * (y * z - x * w), 1 - 2 * (x * x + y * y)]
-            np.testing.assert_allclose(up, [0, 1, 0], atol=1e-12)
-            vertices.append(places[indices.ravel()])
-            n_triangles += len(indices) // 3
-        ours = np.concatenate(vertices)
-        truth = np.asarray(mesh.vertices)[np.asarray(mesh.triangles).ravel()]
-        np.testing.assert_allclose(np.sort(ours, 0), np.sort(truth, 0), atol=1e-6)
+        parts: dict[str, np.ndarray] = {}
+        while not is_surface(parts, volume):
+            take_surface(viewer, parts)
         volume.integrate(shoot(1).depth, CAMERA, shoot(1).pose)
-        assert viewer.next("/volumes/room/mesh").entities, "a change comes by itself"
+        while not is_surface(parts, volume):  # a change comes by itself
+            take_surface(viewer, parts)
         client.volume_drop("room")
         viewer.until(lambda: "/volumes/room/mesh" not in viewer.channels)
+
+
+def test_parts_of_a_surface_that_change_come_again_within_the_budget(daemon: Daemon) -> None:
+    budget = 100_000
+    with (
+        voxeld.connect(daemon.ipc, timeout=30 * SLOW) as client,
+        viewing(daemon, f"/foxglove?max_bytes={budget}") as viewer,
+    ):
+        volume = client.volume_create("room", 0.02, truncation_m=0.08)
+        shot = shoot(0)
+        volume.integrate(shot.depth, CAMERA, shot.pose)
+        viewer.subscribe("/volumes/room/mesh")
+        parts: dict[str, np.ndarray] = {}
+        while not is_surface(parts, volume):
+            take_surface(viewer, parts)
+        assert len(parts) >= 4
+
+        # A small piece of the image: few of the parts have its blocks.
+        patch = np.zeros_like(shot.depth)
+        patch[:12, :12] = shot.depth[:12, :12] * 0.99
+        volume.integrate(patch, CAMERA, shot.pose)
+        taken: list[str] = []
+        while not is_surface(parts, volume):
+            taken += take_surface(viewer, parts)
+        assert 0 < len(set(taken)) < len(parts) / 2
+        # Blocks that are gone are gone here, too.
+        volume.clear(voxeld.VolumeBox((-10, -10, -10), (0, 10, 10)))
+        while not is_surface(parts, volume):
+            take_surface(viewer, parts)
+        client.volume_drop("room")
 
 
 def test_recorded_frames_are_decoded_as_they_were(daemon: Daemon) -> None:

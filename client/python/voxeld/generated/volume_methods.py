@@ -499,8 +499,9 @@ def render(
     """Makes a picture of the surface, as a PNG or JPEG file, which a notebook shows.
 
     eye            where the camera is. Absent: a place from which all blocks are in the
-                   picture; so are both where they are the same point. Surfaces are seen from
-                   their front alone; metres
+                   picture, on the side that most of the surface is seen from; so are both where
+                   they are the same point. Surfaces are seen from their front alone, and rays
+                   go on through those that they meet from behind; metres
     target         the point in the middle of the picture. Absent: the middle of the surface;
                    metres
     up             points upwards in the picture; 0, 0, 0 counts as 0, 0, 1

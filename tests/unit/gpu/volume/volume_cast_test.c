@@ -630,6 +630,62 @@ static void test_volume_cast_of_nothing_is_a_miss(void)
     gpu_each_backend(expect_nothing);
 }
 
+/* A half turn about y. */
+static void turn(struct vxd_volume_pose *pose)
+{
+    for (int i = 0; i < 9; i++) {
+        pose->rotation[i] *= i / 3 == 1 ? 1 : -1;
+    }
+    pose->translation[0] *= -1;
+    pose->translation[2] *= -1;
+}
+
+/* From behind the wall, with another one beyond it that faces the camera: plain cameras are cast by
+ * cells, lenses by rays. */
+static void expect_through(struct gpu_env *env)
+{
+    struct vxd_volume *volume = make_volume(env, 8, VXD_VOLUME_FULL);
+    struct vxd_volume_camera camera = volume_camera(120, 90);
+    struct vxd_volume_pose pose = volume_pose(2);
+    struct vxd_volume_activation done;
+    struct volume_shot shot;
+
+    volume_shoot(env, &camera, &pose, VXD_FLOAT32, true, &shot);
+    turn(&shot.frame.T_map_camera);
+    CHECK_INT(vxd_volume_integrate(env->queue, volume, &shot.frame, &done, NULL), VXD_OK);
+    gpu_wait(env);
+    volume_shot_free(env, &shot);
+    for (int i = 0; i < 4; i++) {
+        struct vxd_volume_cast_args args = cast_args(2);
+        struct picture picture;
+        size_t n_hits = 0;
+
+        args.passes_backs = (i & 1) != 0;
+        args.camera.distortion[0] = (i & 2) != 0 ? 0.05 : 0;
+        turn(&args.T_map_camera);
+        args.T_map_camera.translation[2] = VOLUME_WALL_Z + 0.8;
+        args.depth_max_m = 6;
+        cast(env, volume, args, &picture);
+        for (size_t p = 0; p < N_PIXELS; p++) {
+            n_hits += picture.mask[p];
+            CHECK(picture.mask[p] == 0 || picture.depth[p] > 0.9); /* beyond the wall */
+        }
+        if ((i & 1) != 0) {
+            CHECK(n_hits > N_PIXELS / 12);
+        } else {
+            CHECK(n_hits < N_PIXELS / 12); /* beside the wall */
+        }
+        picture_free(&picture);
+    }
+    vxd_volume_destroy(env->queue, volume);
+    gpu_wait(env);
+}
+
+static void test_volume_cast_passes_backs_where_it_is_asked_to(void)
+{
+    gpu_each_backend(expect_through);
+}
+
 /* What is asked for besides changes no array: a lens is cast by rays, a plain camera by cells. */
 static void check_same_alone(struct gpu_env *env, struct vxd_volume *volume,
                              struct vxd_volume_cast_args asked)
@@ -697,6 +753,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_volume_cast_has_no_holes),
     VXD_TEST(test_volume_cast_by_rays_and_by_cells_agree),
     VXD_TEST(test_volume_cast_of_nothing_is_a_miss),
+    VXD_TEST(test_volume_cast_passes_backs_where_it_is_asked_to),
     VXD_TEST(test_volume_cast_of_some_arrays_is_that_of_all),
 };
 
