@@ -428,6 +428,11 @@ class CommandLine:
         """Whether the command is also one call whose request is a file."""
         return "method" in command and bool(self.face.get("runs"))
 
+    @staticmethod
+    def is_whole(command: dict[str, Any]) -> bool:
+        """Whether all that the command does is generated."""
+        return bool(command.get("drops")) or "prints" in command or "answers" in command
+
     def changes(self, command: dict[str, Any]) -> bool:
         face = self.c["methods"].get(command["method"], {})
         return self.schema.method(command["method"]).mutates or face.get("changes", False)
@@ -947,10 +952,10 @@ static inline bool ctl_{noun}_has(const struct ctl_{noun}_args *args, enum ctl_{
                 continue
             if command.get("local"):
                 by_hand.append(f"int {self.run_name(command)}({arguments});")
-            elif not (command.get("drops") or "prints" in command):
+            elif not self.is_whole(command):
                 by_hand.append(f"{run} {self.run_name(command)};")
-            if "prints" in command:
-                prints += [f"void {command['prints']}({self.printed(command)});"]
+            if name := command.get("prints") or command.get("prints_part"):
+                prints.append(f"void {name}({self.printed(command)});")
             if "fill" in command:
                 struct = self.c["methods"][command["method"]]["request"]
                 given = f"const struct ctl_{self.noun}_args *args, struct {struct} *request"

@@ -74,7 +74,9 @@ class CommandRuns:
             declared.append("int result;")
             begin.append(f"result = {command['fill']}(args, &request);")
             begin += ["if (result != CTL_OK) {", "return result;", "}"]
-        if command.get("drops"):
+        if "answers" in command:
+            body = self.answer_lines(command, method, declared)
+        elif command.get("drops"):
             body = self.drop_lines(command, method, declared)
         elif "record" in face:
             declared.append(f"struct {face['record']} r = {{0}};")
@@ -93,6 +95,19 @@ class CommandRuns:
             f"static int run_{ident(command['name'])}(struct voxeld_client *client, "
             f"{self.arguments})\n{{\n" + "\n".join(lines) + "\n}\n"
         )
+
+    def answer_lines(
+        self, command: dict[str, Any], method: Method, declared: list[str]
+    ) -> list[str]:
+        """A reply that is yes or no, and what either is called."""
+        name = self.c["methods"][method.name]["returns"]
+        declared.append(f"bool {name} = false;")
+        yes, no = command["answers"]
+        shown = f'globals, "{name}", {name}, {self.subject(command)}, "{yes}", "{no}"'
+        return [
+            *self.failed(command, self.call(command, method, [f"&{name}"])),
+            f"ctl_print_answer({shown});",
+        ]
 
     def drop_lines(
         self, command: dict[str, Any], method: Method, declared: list[str]
@@ -206,7 +221,7 @@ class CommandRuns:
             row = f".manual = &ctl_{self.noun}_{name}_manual"
             if command.get("local"):
                 row += f", .local = {self.line.run_name(command)}"
-            elif command.get("drops") or "prints" in command:
+            elif self.line.is_whole(command):
                 row += f", .run = run_{name}"
             else:
                 row += f", .run = {self.line.run_name(command)}"
@@ -318,9 +333,7 @@ const struct ctl_command ctl_{name} = {{
 
     def text(self) -> str:
         commands = self.face["commands"]
-        parts = [
-            self.emit_run(c) for c in commands if c.get("drops") or "prints" in c
-        ]
+        parts = [self.emit_run(c) for c in commands if self.line.is_whole(c)]
         parts.append(self.emit_subs())
         if self.line.has_noun:
             parts.append(self.emit_noun())

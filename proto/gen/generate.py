@@ -17,6 +17,7 @@ import c_client
 import c_header
 import command_line
 import command_runs
+import command_text
 import message_reader
 import objects
 import openapi
@@ -55,6 +56,7 @@ def all_outputs() -> dict[str, str]:
             made |= python_client.outputs(schema, noun, face)
         if "ctl" in face:
             made |= command_line.outputs(schema, noun, face)
+            made |= command_text.outputs(schema, noun, face)
             made |= message_reader.outputs(schema, noun, face)
     return made
 

@@ -184,6 +184,9 @@ size_t ctl_parse_doubles(const char *text, double *out, size_t max);
 /* Parses a whole number in low .. high. */
 bool ctl_parse_u32(const char *text, uint32_t low, uint32_t high, uint32_t *out);
 
+/* The word of an enumerator: words[at], or "?" of one that is not known. */
+const char *ctl_word(const char *const *words, size_t n, size_t at);
+
 /* Prints 1234567 as "1,234,567"; text has at least 32 bytes. Returns text. */
 const char *ctl_thousands(uint64_t n, char *text);
 
@@ -196,6 +199,9 @@ void ctl_print_dropped(const struct ctl_globals *globals, bool existed, const ch
 /* The first with other words than "dropped" and "there is no". */
 void ctl_print_gone(const struct ctl_globals *globals, bool existed, const char *name,
                     const char *gone, const char *none);
+/* Prints NAME and one of two texts, or {"member": true}: what a call that only says yes or no did. */
+void ctl_print_answer(const struct ctl_globals *globals, const char *member, bool answer,
+                      const char *name, const char *yes, const char *no);
 void ctl_print_total(const struct ctl_globals *globals, size_t n, const char *what,
                      uint64_t n_bytes, uint64_t limit_bytes);
 

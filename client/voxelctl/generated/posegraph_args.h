@@ -120,7 +120,6 @@ ctl_posegraph_run_fn ctl_posegraph_load;
 ctl_posegraph_run_fn ctl_posegraph_save;
 ctl_posegraph_run_fn ctl_posegraph_keyframe;
 ctl_posegraph_run_fn ctl_posegraph_relocalize;
-ctl_posegraph_run_fn ctl_posegraph_rebuild_cancel;
 /* Print for people. */
 void ctl_posegraph_print_line(const struct voxeld_posegraph_info *r);
 void ctl_posegraph_print_list(const struct voxeld_posegraphs *r);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* voxelctl volume clear, decay: which part, and what is printed for people. */
+/* voxelctl volume clear, decay: which part. */
 #include <string.h>
 
 #include "client/voxelctl/volume/volume_commands.h"
@@ -81,14 +81,4 @@ int ctl_volume_fill_decay(const struct ctl_volume_args *args,
     memcpy(request->centre, region.ball, sizeof request->centre);
     request->radius_m = region.ball[3];
     return CTL_OK;
-}
-
-void ctl_volume_print_change(const struct ctl_volume_args *args,
-                             const struct voxeld_volume_change *change)
-{
-    char text[2][32];
-
-    (void)printf("%s: %s blocks removed, it has %s\n", args->words[0],
-                 ctl_thousands(change->n_removed, text[0]),
-                 ctl_thousands(change->n_blocks, text[1]));
 }

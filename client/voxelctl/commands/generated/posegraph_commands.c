@@ -157,6 +157,22 @@ static int run_rebuild_status(struct voxeld_client *client,
     return ctl_flush();
 }
 
+static int run_rebuild_cancel(struct voxeld_client *client,
+                              const struct ctl_globals *globals,
+                              const struct ctl_posegraph_args *args)
+{
+    bool was_running = false;
+    struct voxeld_error error;
+
+    if (voxeld_posegraph_rebuild_cancel(client, NULL, args->words[0], &was_running,
+                                        &error) != VOXELD_OK) {
+        return ctl_failed(args->words[0], &error);
+    }
+    ctl_print_answer(globals, "was_running", was_running, args->words[0],
+                     ": the rebuild ends", ": no rebuild runs");
+    return ctl_flush();
+}
+
 static const struct sub {
     const struct ctl_manual *manual;
     ctl_posegraph_run_fn *run;
@@ -176,7 +192,7 @@ static const struct sub {
     {.manual = &ctl_posegraph_relocalize_manual, .run = ctl_posegraph_relocalize},
     {.manual = &ctl_posegraph_rebuild_manual, .run = run_rebuild},
     {.manual = &ctl_posegraph_rebuild_status_manual, .run = run_rebuild_status},
-    {.manual = &ctl_posegraph_rebuild_cancel_manual, .run = ctl_posegraph_rebuild_cancel},
+    {.manual = &ctl_posegraph_rebuild_cancel_manual, .run = run_rebuild_cancel},
 };
 
 static int run_parsed(const struct sub *sub, struct ctl_globals *globals,
