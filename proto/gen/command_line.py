@@ -431,7 +431,7 @@ class CommandLine:
     @staticmethod
     def is_whole(command: dict[str, Any]) -> bool:
         """Whether all that the command does is generated."""
-        return bool(command.get("drops")) or "prints" in command or "answers" in command
+        return any(key in command for key in ("drops", "prints", "answers"))
 
     def changes(self, command: dict[str, Any]) -> bool:
         face = self.c["methods"].get(command["method"], {})

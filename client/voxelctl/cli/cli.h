@@ -401,6 +401,9 @@ struct ctl_progress *ctl_progress_begin_reading(const char *path);
 struct ctl_progress *ctl_progress_begin_writing(const char *path);
 void ctl_progress_end(struct ctl_progress *progress);
 
+/* As ctl_read_cloud; CTL_FAILED after a message. */
+int ctl_read_cloud_file(const char *path, const char *format, struct voxeld_cloud **out);
+
 /* As voxeld_cloud_read_file, with that. */
 enum voxeld_status ctl_read_cloud(const char *path, const char *format,
                                   struct voxeld_cloud **out, struct voxeld_error *error);

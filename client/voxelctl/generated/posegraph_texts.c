@@ -57,6 +57,17 @@ void ctl_posegraph_print_info(const struct voxeld_posegraph_info *r)
     (void)printf("generation  %" PRIu64 "\n", r->generation);
 }
 
+void ctl_posegraph_print_keyframe(const struct ctl_posegraph_args *args,
+                                  const struct voxeld_posegraph_change *r)
+{
+    char text[1][CTL_NUMBER_BYTES];
+
+    (void)printf("%s: node %" PRIu64 " keeps %s points and a descriptor of %" PRIu32
+                 " values; %" PRIu64 " keyframes\n",
+                 args->words[0], args->id, ctl_thousands(r->n_points, text[0]),
+                 r->n_descriptor, r->n_keyframes);
+}
+
 void ctl_posegraph_print_optimized(const struct ctl_posegraph_args *args,
                                    const struct voxeld_posegraph_change *r)
 {

@@ -307,6 +307,7 @@ void ctl_volume_integrate_request(const struct ctl_volume_args *args,
     out->weight = args->weight;
     out->inverse_square = ctl_volume_has(args, CTL_VOLUME_INVERSE_SQUARE);
     out->carve_m = args->carve;
+    out->estimate = ctl_volume_has(args, CTL_VOLUME_ESTIMATE);
     out->deform = args->deform;
 }
 
@@ -324,6 +325,7 @@ void ctl_volume_scan_request(const struct ctl_volume_args *args,
     out->inverse_square = ctl_volume_has(args, CTL_VOLUME_INVERSE_SQUARE);
     out->by_angle = ctl_volume_has(args, CTL_VOLUME_BY_ANGLE);
     out->label_field = args->label_field;
+    out->estimate = ctl_volume_has(args, CTL_VOLUME_ESTIMATE);
     out->odometry = args->odometry;
 }
 

@@ -201,13 +201,13 @@ void ctl_volume_import_json(const struct voxeld_volume_imported *r);
 typedef int ctl_volume_run_fn(struct voxeld_client *client,
                               const struct ctl_globals *globals,
                               const struct ctl_volume_args *args);
-ctl_volume_run_fn ctl_volume_integrate;
-ctl_volume_run_fn ctl_volume_scan;
 ctl_volume_run_fn ctl_volume_extract;
 ctl_volume_run_fn ctl_volume_render;
 ctl_volume_run_fn ctl_volume_view;
 ctl_volume_run_fn ctl_volume_run;
 /* Fill what the options alone cannot give: CTL_OK, or an exit status after a message. */
+int ctl_volume_fill_scan(const struct ctl_volume_args *args,
+                         struct voxeld_volume_integrate_points_request *request);
 int ctl_volume_fill_clear(const struct ctl_volume_args *args,
                           struct voxeld_volume_clear_request *request);
 int ctl_volume_fill_decay(const struct ctl_volume_args *args,
@@ -220,6 +220,10 @@ int ctl_volume_fill_import(const struct ctl_volume_args *args,
 void ctl_volume_print_line(const struct voxeld_volume_info *r);
 void ctl_volume_print_list(const struct voxeld_volumes *r);
 void ctl_volume_print_info(const struct voxeld_volume_info *r);
+void ctl_volume_print_integrated(const struct ctl_volume_args *args,
+                                 const struct voxeld_volume_change *r);
+void ctl_volume_print_scanned(const struct ctl_volume_args *args,
+                              const struct voxeld_volume_change *r);
 void ctl_volume_print_change(const struct ctl_volume_args *args,
                              const struct voxeld_volume_change *r);
 void ctl_volume_print_stamped(const struct ctl_volume_args *args,

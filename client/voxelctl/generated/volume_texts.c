@@ -56,6 +56,43 @@ void ctl_volume_print_info(const struct voxeld_volume_info *r)
     (void)printf("generation  %" PRIu64 ", stamp %" PRIu64 "\n", r->generation, r->stamp);
 }
 
+void ctl_volume_print_integrated(const struct ctl_volume_args *args,
+                                 const struct voxeld_volume_change *r)
+{
+    char text[3][CTL_NUMBER_BYTES];
+
+    (void)printf("%s: ", args->words[0]);
+    if (r->status == VOXELD_VOLUME_TRACK_LOST) {
+        (void)fputs("the image is lost, and nothing of it was added", stdout);
+    } else {
+        (void)printf(
+            "%s blocks touched, %s of them new, it has %s; %.2f ms in the engine",
+            ctl_thousands(r->n_touched, text[0]), ctl_thousands(r->n_new, text[1]),
+            ctl_thousands(r->n_blocks, text[2]), r->engine_ms);
+    }
+    (void)fputs("\n", stdout);
+}
+
+void ctl_volume_print_scanned(const struct ctl_volume_args *args,
+                              const struct voxeld_volume_change *r)
+{
+    char text[6][CTL_NUMBER_BYTES];
+
+    (void)printf("%s: ", args->words[0]);
+    if (r->status == VOXELD_VOLUME_TRACK_LOST) {
+        (void)fputs("the scan is lost, and nothing of it was added", stdout);
+    } else {
+        (void)printf(
+            "%s of %s points used, %s blocks touched, %s of them new, %s others carved, "
+            "it has %s; %.2f ms in the engine",
+            ctl_thousands(r->n_used, text[0]), ctl_thousands(r->n_points, text[1]),
+            ctl_thousands(r->n_touched, text[2]), ctl_thousands(r->n_new, text[3]),
+            ctl_thousands(r->n_carved, text[4]), ctl_thousands(r->n_blocks, text[5]),
+            r->engine_ms);
+    }
+    (void)fputs("\n", stdout);
+}
+
 void ctl_volume_print_change(const struct ctl_volume_args *args,
                              const struct voxeld_volume_change *r)
 {
