@@ -156,10 +156,11 @@ class CommandRuns:
         name = self.c["methods"][method.name]["returns"]
         declared.append(f"bool {name} = false;")
         yes, no = command["answers"]
-        shown = f'globals, "{name}", {name}, {self.subject(command)}, "{yes}", "{no}"'
+        json = f'(void)printf("{{\\"{name}\\": %s}}\\n", {name} ? "true" : "false");'
+        text = f'(void)printf("%s%s\\n", {self.subject(command)}, {name} ? "{yes}" : "{no}");'
         return [
             *self.failed(command, self.call(command, method, [f"&{name}"])),
-            f"ctl_print_answer({shown});",
+            *self.either([json], [text]),
         ]
 
     def drop_lines(

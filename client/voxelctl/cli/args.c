@@ -172,16 +172,6 @@ void ctl_print_dropped(const struct ctl_globals *globals, bool existed, const ch
     ctl_print_gone(globals, existed, name, "dropped", "there is no");
 }
 
-void ctl_print_answer(const struct ctl_globals *globals, const char *member, bool answer,
-                      const char *name, const char *yes, const char *no)
-{
-    if (globals->json) {
-        (void)printf("{\"%s\": %s}\n", member, answer ? "true" : "false");
-    } else {
-        (void)printf("%s%s\n", name, answer ? yes : no);
-    }
-}
-
 void ctl_print_total(const struct ctl_globals *globals, size_t n, const char *what,
                      uint64_t n_bytes, uint64_t limit_bytes)
 {

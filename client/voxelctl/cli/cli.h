@@ -199,9 +199,6 @@ void ctl_print_dropped(const struct ctl_globals *globals, bool existed, const ch
 /* The first with other words than "dropped" and "there is no". */
 void ctl_print_gone(const struct ctl_globals *globals, bool existed, const char *name,
                     const char *gone, const char *none);
-/* Prints NAME and one of two texts, or {"member": true}: what a call that only says yes or no did. */
-void ctl_print_answer(const struct ctl_globals *globals, const char *member, bool answer,
-                      const char *name, const char *yes, const char *no);
 void ctl_print_total(const struct ctl_globals *globals, size_t n, const char *what,
                      uint64_t n_bytes, uint64_t limit_bytes);
 

@@ -202,8 +202,12 @@ static int run_rebuild_cancel(struct voxeld_client *client,
                                         &error) != VOXELD_OK) {
         return ctl_failed(args->words[0], &error);
     }
-    ctl_print_answer(globals, "was_running", was_running, args->words[0],
-                     ": the rebuild ends", ": no rebuild runs");
+    if (globals->json) {
+        (void)printf("{\"was_running\": %s}\n", was_running ? "true" : "false");
+    } else {
+        (void)printf("%s%s\n", args->words[0],
+                     was_running ? ": the rebuild ends" : ": no rebuild runs");
+    }
     return ctl_flush();
 }
 

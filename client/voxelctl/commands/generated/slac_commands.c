@@ -37,8 +37,12 @@ static int run_cancel(struct voxeld_client *client, const struct ctl_globals *gl
         VOXELD_OK) {
         return ctl_failed(args->words[0], &error);
     }
-    ctl_print_answer(globals, "was_running", was_running, args->words[0], ": cancelled",
-                     ": it had ended");
+    if (globals->json) {
+        (void)printf("{\"was_running\": %s}\n", was_running ? "true" : "false");
+    } else {
+        (void)printf("%s%s\n", args->words[0],
+                     was_running ? ": cancelled" : ": it had ended");
+    }
     return ctl_flush();
 }
 
