@@ -22,6 +22,7 @@ import message_reader
 import objects
 import openapi
 import python_client
+import ranges
 import reference
 import shapes
 import shells
@@ -45,6 +46,7 @@ def all_outputs() -> dict[str, str]:
     made |= openapi.outputs(schema, project_version())
     made |= reference.outputs(schema)
     made |= objects.outputs(schema)
+    made |= ranges.outputs(schema)
     made |= shapes.outputs(schema)
     faces = {p.stem: tomllib.loads(p.read_text()) for p in sorted((HERE / "faces").glob("*.toml"))}
     made |= shells.outputs(schema, faces)
