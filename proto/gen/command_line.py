@@ -426,7 +426,7 @@ class CommandLine:
 
     def takes_request(self, command: dict[str, Any]) -> bool:
         """Whether the command is also one call whose request is a file."""
-        return "method" in command and bool(self.face.get("runs"))
+        return "method" in command and bool(self.face.get("runs") or self.face.get("requests"))
 
     @staticmethod
     def is_whole(command: dict[str, Any]) -> bool:
