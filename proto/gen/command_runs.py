@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs voxelctl's subcommands of a noun: the choice of one, the connection, the call, and the
-reply as JSON or through a function by hand that prints it for people. Commands that do more than
+"""What runs voxelctl's subcommands of a noun: the choice of one, the connection, the files of its
+request, the call, and the reply as JSON or through a function that prints it for people. Commands that do more than
 one call are by hand, in client/voxelctl/NOUN."""
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ import re
 from typing import Any
 
 from c_client import formatted
+from command_json import CommandJson
 from command_line import HEAD, CommandLine, ident
 from model import Field, Method, Schema, Types
 
-# What a file of the command line becomes: declaration of what holds it, the call that reads it, what
-# goes into the request then, and what frees it. {0} is the name, {1} the path, {2} where it goes.
+# What a file of the command line becomes: the declaration of what holds it, the call that reads it,
+# what goes into the request then, and what frees it. {0} is the name, {1} the path, {2} where it goes.
 READERS = {
     "bytes": ("uint8_t *{0} = NULL;", "ctl_read_file({1}, &{0}, &request.n_{0}_bytes)",
               "{2} = {0};", "free({0});"),
@@ -33,6 +34,7 @@ class CommandRuns:
         self.schema = schema
         self.noun = noun
         self.line = CommandLine(schema, noun, face)
+        self.json = CommandJson(self.line)
         self.face = face["ctl"]
         self.c = self.line.c
 
@@ -114,8 +116,11 @@ class CommandRuns:
         """A call whose request has what files hold, which are freed after it."""
         method = self.schema.method(command["method"])
         face = self.c["methods"][method.name]
-        declared = [f"struct {face['request']} request = {{0}};",
-                    f"struct {face['result']} *r = NULL;", "struct voxeld_error error;"]  # fmt: skip
+        declared = [
+            f"struct {face['request']} request = {{0}};",
+            f"struct {face['result']} *r = NULL;",
+            "struct voxeld_error error;",
+        ]
         steps, frees = [], [f"{self.c['results'][face['result']]['free']}(r);"]
         if "fill" in command:
             steps.append(("", f"{command['fill']}(args, &request)", ""))
@@ -236,7 +241,7 @@ class CommandRuns:
     def member(self, f: Field, is_first: bool) -> list[str]:
         name = self.c["members"].get(f.path, f.name)
         comma = "" if is_first else ", "
-        return self.line.json_value(
+        return self.json.json_value(
             f, None, name, f"r->{name}", "true" if is_first else "false", comma
         )
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from c_client import formatted
 from command_line import FOLDER, HEAD, CommandLine
-from model import INTEGERS_32, Field, Message, Schema, Types, fail
+from model import INTEGERS_32, Field, Message, Types, fail
 
 UNSIGNED_32 = {Types.TYPE_UINT32, Types.TYPE_FIXED32}
 
@@ -452,8 +452,7 @@ class CommandText:
         return formatted(head + body)
 
 
-def outputs(schema: Schema, noun: str, face: dict[str, Any]) -> dict[str, str]:
-    if "prints" not in face["ctl"]:
+def outputs(line: CommandLine) -> dict[str, str]:
+    if "prints" not in line.face:
         return {}
-    text = CommandText(CommandLine(schema, noun, face)).text()
-    return {f"{FOLDER}/{noun}_texts.c": text}
+    return {f"{FOLDER}/{line.noun}_texts.c": CommandText(line).text()}

@@ -15,7 +15,9 @@ from pathlib import Path
 
 import c_client
 import c_header
-import command_line
+import command_arguments
+import command_json
+import command_manuals
 import command_runs
 import command_text
 import message_reader
@@ -27,6 +29,7 @@ import reference
 import shapes
 import shells
 import stock
+from command_line import CommandLine
 from model import Schema
 
 HERE = Path(__file__).resolve().parent
@@ -57,8 +60,9 @@ def all_outputs() -> dict[str, str]:
         if "python" in face:
             made |= python_client.outputs(schema, noun, face)
         if "ctl" in face:
-            made |= command_line.outputs(schema, noun, face)
-            made |= command_text.outputs(schema, noun, face)
+            line = CommandLine(schema, noun, face)
+            for writer in (command_arguments, command_manuals, command_json, command_text):
+                made |= writer.outputs(line)
             made |= message_reader.outputs(schema, noun, face)
     return made
 

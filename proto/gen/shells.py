@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """voxelctl's completion in bash, zsh and fish, and a manual page for each noun. The commands and
-options are those of the faces and, for what is by hand, those that tests/data/names/options.txt holds,
-which a test compares with the program; short helps and choices are the faces'."""
+options are those of the faces and, for what is by hand, those of tests/data/names/options.txt, which
+a test compares with the program; short helps and choices are the faces'."""
 
 from __future__ import annotations
 
