@@ -299,8 +299,8 @@ static inline bool ctl_{noun}_has(const struct ctl_{noun}_args *args, enum ctl_{
                 by_hand.append(f"int {self.line.run_name(command)}({arguments});")
             elif not self.line.is_whole(command):
                 by_hand.append(f"{run} {self.line.run_name(command)};")
-            if name := command.get("prints") or command.get("prints_part"):
-                prints.append(f"void {name}({self.line.printed(command)});")
+            if "prints" in command:
+                prints.append(f"void {command['prints']}({self.line.printed(command)});")
             if "fill" in command:
                 struct = self.c["methods"][command["method"]]["request"]
                 given = f"const struct ctl_{self.noun}_args *args, struct {struct} *request"

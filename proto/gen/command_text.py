@@ -210,12 +210,11 @@ class CommandText:
             _, ours, _ = self.c["enums"][m.of.name]
             return f"{m.c} == {ours}{value}"
         if m.kind == "bool":
-            return f"{is_not and '!'}{m.c}"
+            return is_not + m.c
         if m.kind == "text":
             return f"{m.c}[0] {'==' if is_not else '!='} '\\0'"
         if m.kind == "message":
-            head, _, name = m.c.rpartition(".") if "." in m.c else m.c.rpartition(">")
-            return f"{is_not and '!'}{m.c[: len(m.c) - len(name)]}has_{name}"
+            return is_not + re.sub(r"(\w+)$", r"has_\1", m.c)
         return f"{m.c} {'==' if is_not else '>'} 0"
 
     # Values -------------------------------------------------------------------------------------
@@ -430,8 +429,7 @@ class CommandText:
         return f"{head}\n{{\n" + "\n".join([*declared, *body]) + "\n}\n"
 
     def functions(self) -> Iterator[str]:
-        keys = ("prints", "prints_part")
-        commands = {c[key]: c for c in self.face["commands"] for key in keys if key in c}
+        commands = {c["prints"]: c for c in self.face["commands"] if "prints" in c}
         for name in self.face["prints"]:
             if name not in commands:
                 fail(f"faces/{self.line.noun}.toml: no command prints by {name}")

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "client/voxelctl/commands/generated/commands_generated.h"
-#include "client/voxelctl/volume/volume_commands.h"
+#include "client/voxelctl/volume/voxelctl_volume.h"
 #include "client/voxelctl/generated/volume_args.h"
 #include "client/voxelctl/messages/messages.h"
 
@@ -186,15 +186,10 @@ static int run_clear(struct voxeld_client *client, const struct ctl_globals *glo
                      const struct ctl_volume_args *args)
 {
     struct voxeld_volume_clear_request request = {0};
-    int result;
     struct voxeld_volume_change *r;
     struct voxeld_error error;
 
     ctl_volume_clear_request(args, &request);
-    result = ctl_volume_fill_clear(args, &request);
-    if (result != CTL_OK) {
-        return result;
-    }
     if (voxeld_volume_clear(client, &request, &r, &error) != VOXELD_OK) {
         return ctl_failed(args->words[0], &error);
     }
@@ -211,15 +206,10 @@ static int run_decay(struct voxeld_client *client, const struct ctl_globals *glo
                      const struct ctl_volume_args *args)
 {
     struct voxeld_volume_decay_request request = {0};
-    int result;
     struct voxeld_volume_change *r;
     struct voxeld_error error;
 
     ctl_volume_decay_request(args, &request);
-    result = ctl_volume_fill_decay(args, &request);
-    if (result != CTL_OK) {
-        return result;
-    }
     if (voxeld_volume_decay(client, &request, &r, &error) != VOXELD_OK) {
         return ctl_failed(args->words[0], &error);
     }
@@ -236,15 +226,10 @@ static int run_stamp(struct voxeld_client *client, const struct ctl_globals *glo
                      const struct ctl_volume_args *args)
 {
     struct voxeld_volume_stamp_request request = {0};
-    int result;
     struct voxeld_volume_stamped *r;
     struct voxeld_error error;
 
     ctl_volume_stamp_request(args, &request);
-    result = ctl_volume_fill_stamp(args, &request);
-    if (result != CTL_OK) {
-        return result;
-    }
     if (voxeld_volume_stamp(client, &request, &r, &error) != VOXELD_OK) {
         return ctl_failed(args->words[0], &error);
     }
@@ -261,15 +246,10 @@ static int run_import(struct voxeld_client *client, const struct ctl_globals *gl
                       const struct ctl_volume_args *args)
 {
     struct voxeld_volume_import_scene_request request = {0};
-    int result;
     struct voxeld_volume_imported *r;
     struct voxeld_error error;
 
     ctl_volume_import_request(args, &request);
-    result = ctl_volume_fill_import(args, &request);
-    if (result != CTL_OK) {
-        return result;
-    }
     if (voxeld_volume_import_scene(client, &request, &r, &error) != VOXELD_OK) {
         return ctl_failed(args->words[0], &error);
     }
@@ -320,8 +300,12 @@ static const struct sub {
     {.manual = &ctl_volume_extract_manual, .run = ctl_volume_extract},
     {.manual = &ctl_volume_render_manual, .run = ctl_volume_render},
     {.manual = &ctl_volume_view_manual, .run = ctl_volume_view},
-    {.manual = &ctl_volume_clear_manual, .run = run_clear},
-    {.manual = &ctl_volume_decay_manual, .run = run_decay},
+    {.manual = &ctl_volume_clear_manual,
+     .run = run_clear,
+     .check = ctl_volume_check_clear},
+    {.manual = &ctl_volume_decay_manual,
+     .run = run_decay,
+     .check = ctl_volume_check_decay},
     {.manual = &ctl_volume_stamp_manual, .run = run_stamp},
     {.manual = &ctl_volume_import_manual, .run = run_import},
     {.manual = &ctl_volume_copy_manual, .run = run_copy},
