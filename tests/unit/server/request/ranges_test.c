@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "gpu/hash/hash.h"
 #include "gpu/odometry/odometry.h"
 #include "gpu/posegraph/posegraph.h"
 #include "gpu/refine/refine.h"
@@ -174,6 +175,7 @@ static void test_limits_of_the_schema_are_the_engines(void)
         {"VolumeTrackAndIntegrateRequest", "levels", VXD_TRACK_MAX_LEVELS},
         {"VolumeTrackAndIntegrateRequest", "max_pixels", VXD_TRACK_MAX_PIXELS},
     };
+    const struct vxd_field_range *spec = find("MapCreateRequest", "spec");
     const struct vxd_field_range *retention = find("SceneCreateRequest", "retention");
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -184,6 +186,9 @@ static void test_limits_of_the_schema_are_the_engines(void)
             CHECK_STR(cases[i].message, cases[i].field);
         }
     }
+    REQUIRE(spec != NULL && spec->inner != NULL && spec->inner->n >= 2);
+    CHECK_STR(spec->inner->fields[1].name, "n_components");
+    CHECK(spec->inner->fields[1].high == VXD_HASHMAP_MAX_COMPONENTS);
     REQUIRE(retention != NULL && retention->inner != NULL && retention->inner->n == 1);
     CHECK(retention->inner->fields[0].high == VXD_SCENE_MAX_VERSIONS);
 }
