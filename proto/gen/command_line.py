@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""voxelctl's subcommands of a noun, as the face and the schema say them: which options there are, and
-what they become. The other command_*.py write the files."""
+"""voxelctl's subcommands of a noun, as the face and the schema say them: which options there are,
+and what they become. The other command_*.py write the files."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What runs voxelctl's subcommands of a noun: the choice of one, the connection, the files of its
-request, the call, and the reply as JSON or through a function that prints it for people. Commands that do more than
-one call are by hand, in client/voxelctl/NOUN."""
+request, the call, and the reply as JSON or through a function that prints it for people. Commands
+that do more than one call are by hand, in client/voxelctl/NOUN."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from command_json import CommandJson
 from command_line import HEAD, CommandLine, ident
 from model import Field, Method, Schema, Types
 
-# What a file of the command line becomes: the declaration of what holds it, the call that reads it,
-# what goes into the request then, and what frees it. {0} is the name, {1} the path, {2} where it goes.
+# What a file of the command line becomes: the declaration of what holds it, the call that reads
+# it, what goes into the request then, and what frees it. {0} is the name, {1} the path, {2} where
+# it goes.
 READERS = {
     "bytes": ("uint8_t *{0} = NULL;", "ctl_read_file({1}, &{0}, &request.n_{0}_bytes)",
               "{2} = {0};", "free({0});"),

@@ -104,7 +104,8 @@ class Ranges:
         place = f"{f.message.c.removeprefix('Voxeld__V1__')}, {f.name}"
         if f.is_message:
             kind = "LIST" if f.is_repeated else "INNER"
-            return f"{kind}({place}, {c_name(f.message_of.name)})," if self.add(f.message_of) else ""
+            row = f"{kind}({place}, {c_name(f.message_of.name)}),"
+            return row if self.add(f.message_of) else ""
         if f.is_repeated or f.type not in KINDS:
             return ""
         if f.is_enum:
@@ -113,8 +114,8 @@ class Ranges:
             return f'LISTED({place}, "{right(f)}", {", ".join(f.option.one_of.split())}),'
         if f.range is None:
             return ""
-        ends = ", ".join("true" if end else "false" for end in (f.range.open_low, f.range.open_high))
-        bounds = f"{number(f.range.low)}, {number(f.range.high)}, {ends}"
+        ends = ["true" if end else "false" for end in (f.range.open_low, f.range.open_high)]
+        bounds = ", ".join([number(f.range.low), number(f.range.high), *ends])
         return f'NUMBER({KINDS[f.type]}, {place}, {bounds}, "{right(f)}"),'
 
     def add(self, message: Message) -> bool:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """voxelctl's completion in bash, zsh and fish, and a manual page for each noun. The commands and
-options are those of the faces and, for what is by hand, those of tests/data/names/options.txt, which
-a test compares with the program; short helps and choices are the faces'."""
+options are those of the faces and, for what is by hand, of tests/data/names/options.txt, which a
+test compares with the program; short helps and choices are the faces'."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ class Commands:
     """Paths of commands ("map create"), their subcommands and options."""
 
     def __init__(self, recorded: list[str], lines: list[CommandLine]) -> None:
-        shared = [w[1] for line in recorded if (w := line.split())[0] == "voxelctl"
+        shared = [w[1] for name in recorded if (w := name.split())[0] == "voxelctl"
                   and w[1].startswith("--")]  # fmt: skip
         names = {name for line in lines for name in names_of(line, shared)}
         self.children: dict[str, list[str]] = {"": []}
         self.options: dict[str, list[str]] = {"": []}
         self.helps: dict[tuple[str, str], str] = {}
         self.choices: dict[tuple[str, str], list[str]] = {}
-        for line in sorted({*recorded, *names}):
-            words = line.split()
+        for name in sorted({*recorded, *names}):
+            words = name.split()
             if words[0] != "voxelctl" or len(words) < 2:
                 continue
             flags = [w for w in words if w.startswith("--")]
@@ -59,8 +59,8 @@ class Commands:
                 if flags[0] not in self.options.setdefault(path, []):
                     self.options[path].append(flags[0])
                 continue
-            parent, _, name = path.rpartition(" ")
-            self.children.setdefault(parent, []).append(name)
+            parent, _, word = path.rpartition(" ")
+            self.children.setdefault(parent, []).append(word)
             self.options.setdefault(path, [])
         for line in lines:
             self.add_face(line)

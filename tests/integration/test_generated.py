@@ -182,8 +182,8 @@ def test_every_name_in_a_request_is_checked_against_tokens() -> None:
 
 
 def test_completion_of_a_new_command_needs_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Completion is the same where the record of names, which is written from the built program, does
-    not have the commands of a face yet."""
+    """Completion is the same where the record of names, which is written from the built program,
+    does not have the commands of a face yet."""
     monkeypatch.syspath_prepend(str(GEN))
     model, shells = importlib.import_module("model"), importlib.import_module("shells")
     command_line = importlib.import_module("command_line")
