@@ -225,8 +225,7 @@ class CommandText:
             form = f"%{v.form}" if v.form else '%" PRIu64 "'
             return form, [v.what[1:].replace("@", scope.at)]
         m = self.find(v.what, scope)
-        calls = {",": "ctl_thousands", "bytes": "ctl_bytes", "duration": "ctl_duration",
-                 "date": "ctl_date"}  # fmt: skip
+        calls = {",": "ctl_thousands", "bytes": "ctl_bytes", "date": "ctl_date"}
         if v.form in calls:
             return "%s", [f"{calls[v.form]}({m.c}, {out.text()})"]
         if m.kind == "enum":
@@ -370,8 +369,6 @@ class CommandText:
         inner, head = self.loop(block["table"], scope)
         cells = [line for _, text in block["columns"]
                  for line in self.cell_lines(parsed(text), inner)]  # fmt: skip
-        if "where" in block:
-            cells = [f"if ({self.condition(block['where'], inner)}) {{", *cells, "}"]
         heads = "|".join(head for head, _ in block["columns"])
         return [f'ctl_table_begin(&table, "{heads}");', head, *cells, "}", "ctl_table_end(&table);"]
 
