@@ -1,15 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs voxelctl's subcommands of a noun: the choice of one, the connection, the call, and the
-reply as JSON or through a function by hand that prints it for people. Commands that do more than
-one call are by hand, in client/voxelctl/NOUN."""
+"""What runs voxelctl's subcommands of a noun: the choice of one, the connection, the files of its
+request, the call, and the reply as JSON or through a function that prints it for people. Commands
+that do more than one call are by hand, in client/voxelctl/NOUN."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from c_client import formatted
+from command_json import CommandJson
 from command_line import HEAD, CommandLine, ident
 from model import Field, Method, Schema, Types
+
+# What a file of the command line becomes: the declaration of what holds it, the call that reads
+# it, what goes into the request then, and what frees it. {0} is the name, {1} the path, {2} where
+# it goes.
+READERS = {
+    "bytes": ("uint8_t *{0} = NULL;", "ctl_read_file({1}, &{0}, &request.n_{0}_bytes)",
+              "{2} = {0};", "free({0});"),
+    "cloud": ("struct voxeld_cloud *{0} = NULL;", "ctl_read_cloud_file({1}, args->format, &{0})",
+              "{2} = {0};", "voxeld_cloud_free({0});"),
+    "pose": ("", "ctl_read_pose({1}, &{2})", "", ""),
+}  # fmt: skip
 
 FOLDER = "client/voxelctl/commands/generated"
 HEADER = f"{FOLDER}/commands_generated.h"
@@ -22,6 +35,7 @@ class CommandRuns:
         self.schema = schema
         self.noun = noun
         self.line = CommandLine(schema, noun, face)
+        self.json = CommandJson(self.line)
         self.face = face["ctl"]
         self.c = self.line.c
 
@@ -74,7 +88,9 @@ class CommandRuns:
             declared.append("int result;")
             begin.append(f"result = {command['fill']}(args, &request);")
             begin += ["if (result != CTL_OK) {", "return result;", "}"]
-        if command.get("drops"):
+        if "answers" in command:
+            body = self.answer_lines(command, method, declared)
+        elif command.get("drops"):
             body = self.drop_lines(command, method, declared)
         elif "record" in face:
             declared.append(f"struct {face['record']} r = {{0}};")
@@ -89,10 +105,69 @@ class CommandRuns:
         lines = [*declared, "", *begin, *body, "return ctl_flush();"]
         unused = [f"(void){n};" for n in ("args", "globals") if not any(n in x for x in lines)]
         lines[len(declared) + 1 : len(declared) + 1] = unused
+        return self.function(command, lines)
+
+    def function(self, command: dict[str, Any], lines: list[str]) -> str:
         return (
             f"static int run_{ident(command['name'])}(struct voxeld_client *client, "
             f"{self.arguments})\n{{\n" + "\n".join(lines) + "\n}\n"
         )
+
+    def emit_run_with_files(self, command: dict[str, Any]) -> str:
+        """A call whose request has what files hold, which are freed after it."""
+        method = self.schema.method(command["method"])
+        face = self.c["methods"][method.name]
+        declared = [
+            f"struct {face['request']} request = {{0}};",
+            f"struct {face['result']} *r = NULL;",
+            "struct voxeld_error error;",
+        ]
+        steps, frees = [], [f"{self.c['results'][face['result']]['free']}(r);"]
+        if "fill" in command:
+            steps.append(("", f"{command['fill']}(args, &request)", ""))
+        for file in command["files"]:
+            name = file["into"]
+            word = f"args->{ident(file['option'])}" if "option" in file else ""
+            path = word or f"args->words[{file['word']}]"
+            readers = READERS | {k: tuple(v) for k, v in self.face.get("readers", {}).items()}
+            parts = [p.format(name, path, file.get("at", f"request.{name}"))
+                     for p in readers[file["as"]]]  # fmt: skip
+            declared += [parts[0]] if parts[0] else []
+            frees += [parts[3]] if parts[3] else []
+            steps.append((f"{word} != NULL" if word else "", parts[1], parts[2]))
+        lines = [f"ctl_{self.noun}_{ident(command['name'])}_request(args, &request);"]
+        for condition, call, then in steps:
+            given = f" && {condition}" if condition else ""
+            lines += [f"if (result == CTL_OK{given}) {{", f"result = {call};"]
+            lines += [then] if then else []
+            lines.append("}")
+        called = self.call(command, method, ["&r"])
+        lines += [
+            f"if (result == CTL_OK && {called}) {{",
+            f"result = ctl_failed(args->words[{command.get('blames', 0)}], &error);",
+            "}",
+            "if (result == CTL_OK) {",
+            *self.show(command, method, "r"),
+            "result = ctl_flush();",
+            "}",
+            *frees,
+            "return result;",
+        ]
+        return self.function(command, [*declared, "int result = CTL_OK;", "", *lines])
+
+    def answer_lines(
+        self, command: dict[str, Any], method: Method, declared: list[str]
+    ) -> list[str]:
+        """A reply that is yes or no, and what either is called."""
+        name = self.c["methods"][method.name]["returns"]
+        declared.append(f"bool {name} = false;")
+        yes, no = command["answers"]
+        json = f'(void)printf("{{\\"{name}\\": %s}}\\n", {name} ? "true" : "false");'
+        text = f'(void)printf("%s%s\\n", {self.subject(command)}, {name} ? "{yes}" : "{no}");'
+        return [
+            *self.failed(command, self.call(command, method, [f"&{name}"])),
+            *self.either([json], [text]),
+        ]
 
     def drop_lines(
         self, command: dict[str, Any], method: Method, declared: list[str]
@@ -167,7 +242,7 @@ class CommandRuns:
     def member(self, f: Field, is_first: bool) -> list[str]:
         name = self.c["members"].get(f.path, f.name)
         comma = "" if is_first else ", "
-        return self.line.json_value(
+        return self.json.json_value(
             f, None, name, f"r->{name}", "true" if is_first else "false", comma
         )
 
@@ -206,7 +281,7 @@ class CommandRuns:
             row = f".manual = &ctl_{self.noun}_{name}_manual"
             if command.get("local"):
                 row += f", .local = {self.line.run_name(command)}"
-            elif command.get("drops") or "prints" in command:
+            elif self.line.is_whole(command):
                 row += f", .run = run_{name}"
             else:
                 row += f", .run = {self.line.run_name(command)}"
@@ -319,7 +394,9 @@ const struct ctl_command ctl_{name} = {{
     def text(self) -> str:
         commands = self.face["commands"]
         parts = [
-            self.emit_run(c) for c in commands if c.get("drops") or "prints" in c
+            self.emit_run_with_files(c) if "files" in c else self.emit_run(c)
+            for c in commands
+            if self.line.is_whole(c)
         ]
         parts.append(self.emit_subs())
         if self.line.has_noun:
@@ -330,11 +407,11 @@ const struct ctl_command ctl_{name} = {{
         head = HEAD.format(sources=self.line.sources, what=what)
         body = "\n".join(parts)
         for name, uses in (
-            ("inttypes.h", "PRI"),
-            ("stdlib.h", "free(args"),
-            ("string.h", "strcmp("),
+            ("inttypes.h", r"PRI"),
+            ("stdlib.h", r"\bfree\("),
+            ("string.h", r"\bstrcmp\("),
         ):
-            if uses in body:
+            if re.search(uses, body):
                 head += f"#include <{name}>\n"
         head += f'\n#include "{HEADER}"\n'
         head += "".join(f'#include "{name}"\n' for name in self.face.get("main_headers", []))

@@ -15,16 +15,21 @@ from pathlib import Path
 
 import c_client
 import c_header
-import command_line
+import command_arguments
+import command_json
+import command_manuals
 import command_runs
+import command_text
 import message_reader
 import objects
 import openapi
 import python_client
+import ranges
 import reference
 import shapes
 import shells
 import stock
+from command_line import CommandLine
 from model import Schema
 
 HERE = Path(__file__).resolve().parent
@@ -44,6 +49,7 @@ def all_outputs() -> dict[str, str]:
     made |= openapi.outputs(schema, project_version())
     made |= reference.outputs(schema)
     made |= objects.outputs(schema)
+    made |= ranges.outputs(schema)
     made |= shapes.outputs(schema)
     faces = {p.stem: tomllib.loads(p.read_text()) for p in sorted((HERE / "faces").glob("*.toml"))}
     made |= shells.outputs(schema, faces)
@@ -54,7 +60,9 @@ def all_outputs() -> dict[str, str]:
         if "python" in face:
             made |= python_client.outputs(schema, noun, face)
         if "ctl" in face:
-            made |= command_line.outputs(schema, noun, face)
+            line = CommandLine(schema, noun, face)
+            for writer in (command_arguments, command_manuals, command_json, command_text):
+                made |= writer.outputs(line)
             made |= message_reader.outputs(schema, noun, face)
     return made
 

@@ -13,6 +13,7 @@
 #include "proto/base/name.h"
 #include "proto/wire/wire.h"
 #include "server/request/exactly_once.h"
+#include "server/request/ranges/ranges.h"
 #include "server/observe/log/log.h"
 #include "server/request/request_prerequisite.h"
 #include "server/request/request_why.h"
@@ -488,6 +489,7 @@ static enum vxd_status decode_and_check(struct vxd_request *request,
     VXD_TRY(decode_body(request, body, err));
     VXD_TRY(check_objects(request, err));
     VXD_TRY(check_change(request, err));
+    VXD_TRY(vxd_ranges_check(request->input, err));
     VXD_TRY(request->method->check(request, err));
     shrink_reserve(request);
 out:

@@ -179,3 +179,20 @@ def test_every_name_in_a_request_is_checked_against_tokens() -> None:
         if field.name.endswith("_list"):
             reply = message.replace("_request", "_response")
             assert any(row[0] == reply for row in rows), f"{reply} shows all names"
+
+
+def test_completion_of_a_new_command_needs_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Completion is the same where the record of names, which is written from the built program,
+    does not have the commands of a face yet."""
+    monkeypatch.syspath_prepend(str(GEN))
+    model, shells = importlib.import_module("model"), importlib.import_module("shells")
+    command_line = importlib.import_module("command_line")
+    faces = {p.stem: tomllib.loads(p.read_text()) for p in GEN.glob("faces/*.toml")}
+    schema = model.Schema()
+    lines = [command_line.CommandLine(schema, n, f) for n, f in faces.items() if "ctl" in f]
+    recorded = shells.NAMES.read_text().splitlines()
+    without = [n for n in recorded if not n.startswith(("voxelctl map", "voxelctl scene render"))]
+    assert len(without) < len(recorded) - 100
+    for make in (shells.bash, shells.zsh, shells.fish):
+        made = make(shells.Commands(without, lines))
+        assert made == make(shells.Commands(recorded, lines))

@@ -19,6 +19,7 @@ voxeld_add_tests(unit/server/access LIBRARIES voxeld_server TESTS
 voxeld_add_tests(unit/server/request LIBRARIES voxeld_test_server TESTS
   server_multipart      multipart
   server_once           exactly_once
+  server_ranges         ranges
   server_request        request)
 
 voxeld_add_tests(unit/server/schedule LIBRARIES voxeld_test_server TESTS

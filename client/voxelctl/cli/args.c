@@ -189,6 +189,11 @@ void ctl_print_total(const struct ctl_globals *globals, size_t n, const char *wh
     }
 }
 
+const char *ctl_word(const char *const *words, size_t n, size_t at)
+{
+    return at < n ? words[at] : "?";
+}
+
 struct voxeld_client *ctl_connect(const struct ctl_globals *globals)
 {
     struct voxeld_options options = globals->options;

@@ -184,6 +184,9 @@ size_t ctl_parse_doubles(const char *text, double *out, size_t max);
 /* Parses a whole number in low .. high. */
 bool ctl_parse_u32(const char *text, uint32_t low, uint32_t high, uint32_t *out);
 
+/* The word of an enumerator: words[at], or "?" of one that is not known. */
+const char *ctl_word(const char *const *words, size_t n, size_t at);
+
 /* Prints 1234567 as "1,234,567"; text has at least 32 bytes. Returns text. */
 const char *ctl_thousands(uint64_t n, char *text);
 
@@ -394,6 +397,9 @@ struct ctl_progress;
 struct ctl_progress *ctl_progress_begin_reading(const char *path);
 struct ctl_progress *ctl_progress_begin_writing(const char *path);
 void ctl_progress_end(struct ctl_progress *progress);
+
+/* As ctl_read_cloud; CTL_FAILED after a message. */
+int ctl_read_cloud_file(const char *path, const char *format, struct voxeld_cloud **out);
 
 /* As voxeld_cloud_read_file, with that. */
 enum voxeld_status ctl_read_cloud(const char *path, const char *format,

@@ -203,3 +203,12 @@ enum voxeld_status ctl_read_cloud(const char *path, const char *format,
     ctl_progress_end(progress);
     return status;
 }
+
+int ctl_read_cloud_file(const char *path, const char *format, struct voxeld_cloud **out)
+{
+    struct voxeld_error error;
+
+    return ctl_read_cloud(path, format, out, &error) == VOXELD_OK
+               ? CTL_OK
+               : ctl_failed(path, &error);
+}

@@ -95,11 +95,6 @@ typedef int ctl_odometry_run_fn(struct voxeld_client *client,
                                 const struct ctl_odometry_args *args);
 ctl_odometry_run_fn ctl_odometry_register;
 ctl_odometry_run_fn ctl_odometry_run;
-/* Fill what the options alone cannot give: CTL_OK, or an exit status after a message. */
-int ctl_odometry_fill_create(const struct ctl_odometry_args *args,
-                             struct voxeld_odometry_create_request *request);
-int ctl_odometry_fill_reset(const struct ctl_odometry_args *args,
-                            struct voxeld_odometry_reset_request *request);
 /* Print for people. */
 void ctl_odometry_print_line(const struct voxeld_odometry_info *r);
 void ctl_odometry_print_list(const struct voxeld_odometries *r);

@@ -85,8 +85,7 @@ static bool take(void *user, int id, const char *value)
         args->network = value;
         return true;
     case CTL_POSEGRAPH_ID:
-        args->id = value;
-        return true;
+        return ctl_parse_u64(value, &args->id);
     case CTL_POSEGRAPH_POSE:
         args->pose = value;
         return true;
@@ -177,6 +176,7 @@ void ctl_posegraph_keyframe_request(const struct ctl_posegraph_args *args,
                                     struct voxeld_posegraph_add_keyframe_request *out)
 {
     out->posegraph = args->words[0];
+    out->id = args->id;
     out->network = args->network;
 }
 

@@ -49,7 +49,7 @@ struct ctl_posegraph_args {
     double tolerance;
     uint64_t version;
     const char *network;
-    const char *id;
+    uint64_t id;
     const char *pose;
     const char *format;
     uint32_t skip_recent;
@@ -118,15 +118,15 @@ typedef int ctl_posegraph_run_fn(struct voxeld_client *client,
                                  const struct ctl_posegraph_args *args);
 ctl_posegraph_run_fn ctl_posegraph_load;
 ctl_posegraph_run_fn ctl_posegraph_save;
-ctl_posegraph_run_fn ctl_posegraph_keyframe;
 ctl_posegraph_run_fn ctl_posegraph_relocalize;
-ctl_posegraph_run_fn ctl_posegraph_rebuild_cancel;
 /* Print for people. */
 void ctl_posegraph_print_line(const struct voxeld_posegraph_info *r);
 void ctl_posegraph_print_list(const struct voxeld_posegraphs *r);
 void ctl_posegraph_print_info(const struct voxeld_posegraph_info *r);
 void ctl_posegraph_print_optimized(const struct ctl_posegraph_args *args,
                                    const struct voxeld_posegraph_change *r);
+void ctl_posegraph_print_keyframe(const struct ctl_posegraph_args *args,
+                                  const struct voxeld_posegraph_change *r);
 void ctl_posegraph_print_rebuilt(const struct ctl_posegraph_args *args,
                                  const struct voxeld_posegraph_rebuilt *r);
 void ctl_posegraph_print_rebuild_status(const struct ctl_posegraph_args *args,

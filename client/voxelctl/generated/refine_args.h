@@ -89,7 +89,6 @@ typedef int ctl_refine_run_fn(struct voxeld_client *client,
                               const struct ctl_globals *globals,
                               const struct ctl_refine_args *args);
 ctl_refine_run_fn ctl_refine_run;
-ctl_refine_run_fn ctl_refine_cancel;
 /* Print for people. */
 void ctl_refine_print_progress(const struct ctl_refine_args *args,
                                const struct voxeld_volume_refine_status *r);

@@ -55,6 +55,7 @@ const struct ctl_manual ctl_render_render_manual = {
                CTL_RENDER_BIT(CTL_RENDER_SIZE) | CTL_RENDER_BIT(CTL_RENDER_CLIP),
     .n_min = 2,
     .n_max = 2,
+    .method = "scene_render",
 };
 
 const struct ctl_manual ctl_render_show_manual = {
@@ -108,4 +109,5 @@ const struct ctl_manual ctl_render_show_manual = {
                CTL_RENDER_BIT(CTL_RENDER_SIZE) | CTL_RENDER_BIT(CTL_RENDER_CLIP),
     .n_min = 1,
     .n_max = 1,
+    .method = "scene_render",
 };

@@ -90,7 +90,6 @@ typedef int ctl_slac_run_fn(struct voxeld_client *client,
                             const struct ctl_globals *globals,
                             const struct ctl_slac_args *args);
 ctl_slac_run_fn ctl_slac_optimize;
-ctl_slac_run_fn ctl_slac_cancel;
 ctl_slac_run_fn ctl_slac_apply;
 /* Print for people. */
 void ctl_slac_print_progress(const struct ctl_slac_args *args,

@@ -83,7 +83,7 @@ static const struct ctl_own_option known[] = {
     {.name = "fov", .right = "0 to 179"},
     {.name = "mode", .right = "colour, height, normal, label or depth"},
     {.name = "all", .right = "", .is_flag = true},
-    {.name = "outside", .right = "four numbers x,y,z,radius"},
+    {.name = "outside", .right = "four numbers x,y,z,radius, the radius above 0"},
     {.name = "factor", .right = "0 to 1"},
     {.name = "material", .right = "0 to 65535"},
     {.name = "thin", .right = "", .is_flag = true},
@@ -198,8 +198,7 @@ static bool take(void *user, int id, const char *value)
     case CTL_VOLUME_MIN_WEIGHT:
         return ctl_parse_between(value, 0, 65535, &args->min_weight);
     case CTL_VOLUME_BOX:
-        args->box = value;
-        return true;
+        return ctl_parse_doubles(value, args->box, 6) == 6;
     case CTL_VOLUME_WIDTH:
         args->width = value;
         return true;
@@ -215,8 +214,7 @@ static bool take(void *user, int id, const char *value)
     case CTL_VOLUME_MODE:
         return parse_mode(value, &args->mode);
     case CTL_VOLUME_OUTSIDE:
-        args->outside = value;
-        return true;
+        return ctl_parse_doubles(value, args->outside, 4) == 4 && args->outside[3] > 0;
     case CTL_VOLUME_FACTOR:
         return ctl_parse_between(value, 0, 1, &args->factor);
     case CTL_VOLUME_MATERIAL:
@@ -307,6 +305,7 @@ void ctl_volume_integrate_request(const struct ctl_volume_args *args,
     out->weight = args->weight;
     out->inverse_square = ctl_volume_has(args, CTL_VOLUME_INVERSE_SQUARE);
     out->carve_m = args->carve;
+    out->estimate = ctl_volume_has(args, CTL_VOLUME_ESTIMATE);
     out->deform = args->deform;
 }
 
@@ -324,6 +323,7 @@ void ctl_volume_scan_request(const struct ctl_volume_args *args,
     out->inverse_square = ctl_volume_has(args, CTL_VOLUME_INVERSE_SQUARE);
     out->by_angle = ctl_volume_has(args, CTL_VOLUME_BY_ANGLE);
     out->label_field = args->label_field;
+    out->estimate = ctl_volume_has(args, CTL_VOLUME_ESTIMATE);
     out->odometry = args->odometry;
 }
 
@@ -332,6 +332,8 @@ void ctl_volume_extract_request(const struct ctl_volume_args *args,
 {
     out->volume = args->words[0];
     out->points = ctl_volume_has(args, CTL_VOLUME_POINTS);
+    out->has_box = ctl_volume_has(args, CTL_VOLUME_BOX);
+    memcpy(&out->box, args->box, sizeof out->box);
     out->min_weight = args->min_weight;
     out->albedo = ctl_volume_has(args, CTL_VOLUME_ALBEDO);
 }
@@ -360,6 +362,11 @@ void ctl_volume_clear_request(const struct ctl_volume_args *args,
                               struct voxeld_volume_clear_request *out)
 {
     out->volume = args->words[0];
+    out->has_box = ctl_volume_has(args, CTL_VOLUME_BOX);
+    memcpy(&out->box, args->box, sizeof out->box);
+    memcpy(out->centre, args->outside, sizeof out->centre);
+    out->radius_m = args->outside[3];
+    out->all = ctl_volume_has(args, CTL_VOLUME_ALL);
 }
 
 void ctl_volume_decay_request(const struct ctl_volume_args *args,
@@ -368,6 +375,11 @@ void ctl_volume_decay_request(const struct ctl_volume_args *args,
     out->volume = args->words[0];
     out->factor = args->factor;
     out->min_weight = args->min_weight;
+    out->has_box = ctl_volume_has(args, CTL_VOLUME_BOX);
+    memcpy(&out->box, args->box, sizeof out->box);
+    memcpy(out->centre, args->outside, sizeof out->centre);
+    out->radius_m = args->outside[3];
+    out->all = ctl_volume_has(args, CTL_VOLUME_ALL);
 }
 
 void ctl_volume_stamp_request(const struct ctl_volume_args *args,
@@ -375,6 +387,8 @@ void ctl_volume_stamp_request(const struct ctl_volume_args *args,
 {
     out->volume = args->words[0];
     out->scene = args->words[1];
+    out->has_box = ctl_volume_has(args, CTL_VOLUME_BOX);
+    memcpy(&out->box, args->box, sizeof out->box);
     out->min_weight = args->min_weight;
     out->material = args->material;
     out->labels_as_materials = ctl_volume_has(args, CTL_VOLUME_LABELS);
@@ -386,6 +400,8 @@ void ctl_volume_import_request(const struct ctl_volume_args *args,
 {
     out->volume = args->words[0];
     out->scene = args->words[1];
+    out->has_box = ctl_volume_has(args, CTL_VOLUME_BOX);
+    memcpy(&out->box, args->box, sizeof out->box);
     out->version = args->at_version;
     out->snapshot = args->at_snapshot;
     out->weight = args->weight;

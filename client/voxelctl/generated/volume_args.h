@@ -114,14 +114,14 @@ struct ctl_volume_args {
     const char *azimuth;
     const char *format;
     double min_weight;
-    const char *box;
+    double box[6];
     const char *width;
     const char *height;
     double eye[3];
     double look[3];
     double fov;
     enum voxeld_volume_show mode;
-    const char *outside;
+    double outside[4];
     double factor;
     uint32_t material;
     uint64_t at_version;
@@ -201,25 +201,24 @@ void ctl_volume_import_json(const struct voxeld_volume_imported *r);
 typedef int ctl_volume_run_fn(struct voxeld_client *client,
                               const struct ctl_globals *globals,
                               const struct ctl_volume_args *args);
-ctl_volume_run_fn ctl_volume_integrate;
-ctl_volume_run_fn ctl_volume_scan;
 ctl_volume_run_fn ctl_volume_extract;
 ctl_volume_run_fn ctl_volume_render;
 ctl_volume_run_fn ctl_volume_view;
 ctl_volume_run_fn ctl_volume_run;
+/* Look at the command line before there is a connection: CTL_OK, or an exit status after a message. */
+int ctl_volume_check_clear(const struct ctl_volume_args *args);
+int ctl_volume_check_decay(const struct ctl_volume_args *args);
 /* Fill what the options alone cannot give: CTL_OK, or an exit status after a message. */
-int ctl_volume_fill_clear(const struct ctl_volume_args *args,
-                          struct voxeld_volume_clear_request *request);
-int ctl_volume_fill_decay(const struct ctl_volume_args *args,
-                          struct voxeld_volume_decay_request *request);
-int ctl_volume_fill_stamp(const struct ctl_volume_args *args,
-                          struct voxeld_volume_stamp_request *request);
-int ctl_volume_fill_import(const struct ctl_volume_args *args,
-                           struct voxeld_volume_import_scene_request *request);
+int ctl_volume_fill_scan(const struct ctl_volume_args *args,
+                         struct voxeld_volume_integrate_points_request *request);
 /* Print for people. */
 void ctl_volume_print_line(const struct voxeld_volume_info *r);
 void ctl_volume_print_list(const struct voxeld_volumes *r);
 void ctl_volume_print_info(const struct voxeld_volume_info *r);
+void ctl_volume_print_integrated(const struct ctl_volume_args *args,
+                                 const struct voxeld_volume_change *r);
+void ctl_volume_print_scanned(const struct ctl_volume_args *args,
+                              const struct voxeld_volume_change *r);
 void ctl_volume_print_change(const struct ctl_volume_args *args,
                              const struct voxeld_volume_change *r);
 void ctl_volume_print_stamped(const struct ctl_volume_args *args,

@@ -1,55 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* voxelctl posegraph keyframe and relocalize: scans and the places where they were taken. */
-#include <errno.h>
+/* voxelctl posegraph relocalize: the places where scans were taken. */
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "client/voxelctl/generated/posegraph_args.h"
-
-int ctl_posegraph_keyframe(struct voxeld_client *client,
-                           const struct ctl_globals *globals,
-                           const struct ctl_posegraph_args *args)
-{
-    struct voxeld_posegraph_add_keyframe_request request = {0};
-    struct voxeld_posegraph_change *change;
-    struct voxeld_cloud *cloud = NULL;
-    struct voxeld_error error;
-    char *end = NULL;
-    char text[32];
-    int result = CTL_OK;
-
-    ctl_posegraph_keyframe_request(args, &request);
-    errno = 0;
-    request.id = strtoull(args->id, &end, 10);
-    if (errno != 0 || end == args->id || *end != '\0' || args->id[0] == '-') {
-        return ctl_usage("posegraph keyframe", "--id %s: a number is right", args->id);
-    }
-    if (args->pose != NULL && ctl_read_pose(args->pose, &request.T_map_node) != CTL_OK) {
-        return CTL_FAILED;
-    }
-    if (ctl_read_cloud(args->words[1], args->format, &cloud, &error) != VOXELD_OK) {
-        return ctl_failed(args->words[1], &error);
-    }
-    request.cloud = cloud;
-    if (voxeld_posegraph_add_keyframe(client, &request, &change, &error) != VOXELD_OK) {
-        result = ctl_failed(request.posegraph, &error);
-    } else {
-        if (globals->json) {
-            ctl_posegraph_keyframe_json(change);
-        } else {
-            (void)printf(
-                "%s: node %" PRIu64 " keeps %s points and a descriptor of %" PRIu32
-                " values; %" PRIu64 " keyframes\n",
-                request.posegraph, request.id, ctl_thousands(change->n_points, text),
-                change->n_descriptor, change->n_keyframes);
-        }
-        voxeld_posegraph_change_free(change);
-        result = ctl_flush();
-    }
-    voxeld_cloud_free(cloud);
-    return result;
-}
 
 static void print_match(const struct voxeld_posegraph_match *m)
 {

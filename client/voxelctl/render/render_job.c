@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "client/voxelctl/messages/messages.h"
+
 /* Takes NAME, NAME@VERSION or NAME@SNAPSHOT. */
 static bool take_scene(struct ctl_render_job *job, const char *word)
 {
@@ -29,6 +31,11 @@ bool ctl_render_take(struct ctl_globals *globals, int argc, char **argv,
     const struct ctl_render_args *args = &job->args;
 
     if (!ctl_render_parse(globals, job->manual, argc, argv, &job->args, result)) {
+        return true;
+    }
+    if (globals->request != NULL) {
+        *result = ctl_call_with_json(globals, globals->request, job->manual->method,
+                                     job->manual->changes);
         return true;
     }
     ctl_render_render_request(args, request);

@@ -13,7 +13,7 @@ struct ctl_render_job {
 };
 
 /* Parses the command line into a job that has a manual. True when the command is to end with
- * *result, after a message. */
+ * *result, after a message, or a call with --request. */
 bool ctl_render_take(struct ctl_globals *globals, int argc, char **argv,
                      struct ctl_render_job *job, int *result);
 

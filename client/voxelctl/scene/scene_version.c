@@ -1,91 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* voxelctl scene log, snapshot, branch, verify, collect. */
+/* voxelctl scene snapshot, branch, repair. */
 #include <inttypes.h>
-#include <string.h>
-#include <time.h>
 
 #include "client/voxelctl/scene/scene_commands.h"
-
-/* Log ----------------------------------------------------------------------------------- */
-
-static const char *kind_name(enum voxeld_scene_version_kind kind)
-{
-    static const char *const names[] = {"made",   "edited", "integrated",
-                                        "undone", "redone", "decayed"};
-
-    return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : "?";
-}
-
-/* Prints 2026-11-21T22:10:23Z; text has at least 32 bytes. Returns text. */
-static const char *time_text(int64_t ns, char *text)
-{
-    time_t seconds = (time_t)(ns / 1000000000);
-    struct tm utc;
-
-    text[0] = '\0';
-    if (gmtime_r(&seconds, &utc) != NULL) {
-        (void)strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    }
-    return text;
-}
-
-static void add_version(struct ctl_table *table,
-                        const struct voxeld_scene_version *version)
-{
-    char text[32];
-
-    ctl_table_cell(table, "%" PRIu64, version->version);
-    ctl_table_cell(table, "%s", time_text(version->stamp_ns, text));
-    if (version->of_version > 0) {
-        ctl_table_cell(table, "%s %" PRIu64, kind_name(version->kind),
-                       version->of_version);
-    } else if (version->undone_by > 0) {
-        ctl_table_cell(table, "%s, undone by %" PRIu64, kind_name(version->kind),
-                       version->undone_by);
-    } else {
-        ctl_table_cell(table, "%s", kind_name(version->kind));
-    }
-    ctl_table_cell(table, "%s", ctl_thousands(version->n_added, text));
-    ctl_table_cell(table, "%s", ctl_thousands(version->n_removed, text));
-    ctl_table_cell(table, "%s", ctl_thousands(version->n_changed, text));
-    ctl_table_cell(table, "%s", ctl_thousands(version->n_freed, text));
-    ctl_table_cell(table, "%s", version->by);
-    ctl_table_cell(table, "%s", version->client_id);
-}
-
-static void print_snapshots(const struct voxeld_scene_log *log)
-{
-    struct ctl_table table;
-    char text[32];
-
-    ctl_table_begin(&table, "snapshot|>version|of");
-    for (size_t i = 0; i < log->n_snapshots; i++) {
-        ctl_table_cell(&table, "%s", log->snapshots[i].name);
-        ctl_table_cell(&table, "%" PRIu64, log->snapshots[i].version);
-        ctl_table_cell(&table, "%s", time_text(log->snapshots[i].version_ns, text));
-    }
-    ctl_table_end(&table);
-}
-
-void ctl_scene_print_log(const struct ctl_scene_args *args,
-                         const struct voxeld_scene_log *log)
-{
-    struct ctl_table table;
-
-    ctl_table_begin(&table,
-                    ">version|time|kind|>added|>removed|>changed|>freed|by|client");
-    for (size_t i = 0; i < log->n_versions; i++) {
-        add_version(&table, &log->versions[i]);
-    }
-    ctl_table_end(&table);
-    if (log->n_snapshots > 0) {
-        (void)putchar('\n');
-        print_snapshots(log);
-        (void)putchar('\n');
-    }
-    (void)printf("%s: version %" PRIu64 "; kept from %" PRIu64 " on\n", args->words[0],
-                 log->version, log->oldest);
-}
 
 /* Snapshots ----------------------------------------------------------------------------- */
 
@@ -172,29 +89,13 @@ int ctl_scene_branch(struct voxeld_client *client, const struct ctl_globals *glo
     return ctl_flush();
 }
 
-/* Care ---------------------------------------------------------------------------------- */
+/* Repair -------------------------------------------------------------------------------- */
 
-void ctl_scene_print_verified(const struct ctl_scene_args *args,
-                              const struct voxeld_scene_verified *verified)
+int ctl_scene_repair(const struct ctl_globals *globals, const struct ctl_scene_args *args)
 {
-    char nodes[32];
+    bool only_looks = ctl_scene_has(args, CTL_SCENE_DRY_RUN);
+    const char *const words[] = {only_looks ? "--check-data" : "--repair-data",
+                                 args->words[0]};
 
-    (void)printf("%s: sound; %" PRIu64 " versions, %" PRIu64
-                 " different roots, %s nodes below them; digest %s\n",
-                 args->words[0], verified->n_versions, verified->n_roots,
-                 ctl_thousands(verified->n_nodes, nodes), verified->digest);
-}
-
-void ctl_scene_print_collected(const struct ctl_scene_args *args,
-                               const struct voxeld_scene_collected *done)
-{
-    char text[4][32];
-
-    (void)printf("%s: %s bytes of %s are left, %s nodes of %s; %" PRIu32
-                 " slices, the longest %.2f ms\n",
-                 args->words[0], ctl_thousands(done->n_bytes_after, text[0]),
-                 ctl_thousands(done->n_bytes_before, text[1]),
-                 ctl_thousands(done->n_nodes_after, text[2]),
-                 ctl_thousands(done->n_nodes_before, text[3]), done->n_slices,
-                 done->longest_slice_ms);
+    return ctl_become_daemon(globals, "voxelctl scene repair", words, 2);
 }

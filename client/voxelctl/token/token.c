@@ -9,12 +9,6 @@ enum {
     URL_BYTES = 2048
 };
 
-/* The token alone on a line, so that a shell can take it. */
-void ctl_print_token(const struct voxeld_token *token)
-{
-    (void)puts(token->token);
-}
-
 /* The host of tcp://HOST:PORT, with brackets where it has some; false for ipc. */
 static bool host_of(const char *url, const char **host, int *n)
 {

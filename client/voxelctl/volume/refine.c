@@ -5,41 +5,6 @@
 #include "client/voxelctl/generated/refine_args.h"
 #include "client/voxelctl/volume/volume_commands.h"
 
-void ctl_refine_print_progress(const struct ctl_refine_args *args,
-                               const struct voxeld_volume_refine_status *status)
-{
-    const char *name = args->words[0];
-    char text[32];
-
-    if (status->running) {
-        (void)printf("%s: %.0f %% done, %s voxels at level %u, energy %.4g\n", name,
-                     100 * status->fraction, ctl_thousands(status->n_voxels, text),
-                     status->level, status->energy);
-    } else {
-        (void)printf("%s is not being refined\n", name);
-    }
-}
-
-int ctl_refine_cancel(struct voxeld_client *client, const struct ctl_globals *globals,
-                      const struct ctl_refine_args *args)
-{
-    const char *name = args->words[0];
-    struct voxeld_error error;
-    bool was_running = false;
-
-    if (voxeld_volume_refine_cancel(client, NULL, name, &was_running, &error) !=
-        VOXELD_OK) {
-        return ctl_failed(name, &error);
-    }
-    if (globals->json) {
-        (void)printf("{\"was_running\": %s}\n", was_running ? "true" : "false");
-    } else {
-        (void)printf("%s %s\n", name,
-                     was_running ? "is refined no more" : "was not being refined");
-    }
-    return ctl_flush();
-}
-
 /* Reads one in `every` image that has colours and a pose; the caller frees them. */
 static int read_keyframes(const struct ctl_folder *folder, size_t every,
                           const struct voxeld_volume_camera *camera,

@@ -4,13 +4,7 @@
 #define VXD_CLIENT_VOXELCTL_VOLUME_VOLUME_COMMANDS_H
 
 #include "client/voxelctl/generated/volume_args.h"
-
-/* Reads a camera's matrix, or one line fx fy cx cy and 0, 4, 5 or 8 numbers of distortion; sides
- * stay 0. CTL_FAILED after a message. */
-int ctl_volume_read_camera(const char *path, struct voxeld_volume_camera *out);
-
-/* Parses "X,Y,Z,X,Y,Z"; CTL_USAGE after a message. NULL is no box. */
-int ctl_volume_parse_box(const char *text, bool *has_box, struct voxeld_volume_box *out);
+#include "client/voxelctl/volume/voxelctl_volume.h"
 
 /* Whether a path ends as files of meshes do: .ply, .glb or .obj. */
 bool ctl_volume_is_mesh(const char *path);

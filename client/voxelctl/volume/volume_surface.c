@@ -251,9 +251,6 @@ int ctl_volume_extract(struct voxeld_client *client, const struct ctl_globals *g
     if (!ctl_volume_is_mesh(path)) {
         return ctl_usage("volume extract", "%s: FILE.ply, .glb or .obj is right", path);
     }
-    if (ctl_volume_parse_box(args->box, &request.has_box, &request.box) != CTL_OK) {
-        return CTL_USAGE;
-    }
     result = ctl_volume_write_surface(client, &request, path, &n_vertices, &n_triangles);
     if (result != CTL_OK) {
         return result;

@@ -14,23 +14,6 @@ enum {
 
 #define DEFAULT_DISTANCE_M 2.0
 
-enum vxd_status vxd_field_check_terms(Voxeld__V1__FieldUnknown unknown,
-                                      double max_distance_m, struct vxd_err *err)
-{
-    if ((int)unknown < VXD_FIELD_UNKNOWN_FREE ||
-        (int)unknown > VXD_FIELD_UNKNOWN_IGNORED) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "unknown",
-                        "is %d; known: FIELD_UNKNOWN_FREE, FIELD_UNKNOWN_OCCUPIED, "
-                        "FIELD_UNKNOWN_IGNORED",
-                        (int)unknown);
-    }
-    if (!(max_distance_m >= 0) || !isfinite(max_distance_m)) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "max_distance_m",
-                        "is %g, it must be >= 0 and finite", max_distance_m);
-    }
-    return VXD_OK;
-}
-
 enum vxd_status vxd_field_set_terms(struct vxd_field_job *job,
                                     Voxeld__V1__FieldUnknown unknown,
                                     double max_distance_m, double least, int spare,

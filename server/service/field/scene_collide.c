@@ -185,7 +185,6 @@ enum vxd_status vxd_scene_collide_check(struct vxd_request *request, struct vxd_
     job = request->state;
     job->field.asked_by = "name";
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
-    VXD_TRY(vxd_field_check_terms(input->unknown, input->max_distance_m, err));
     if (!find_given(input, &given)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "spheres",
                          "one of spheres, boxes, capsules and poses is required"));

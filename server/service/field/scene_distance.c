@@ -31,17 +31,6 @@ static enum vxd_status read_mode(const Voxeld__V1__SceneDistanceRequest *input,
     bool is_trilinear =
         input->interpolation == VOXELD__V1__FIELD_INTERPOLATION__FIELD_TRILINEAR;
 
-    if ((int)input->to < 0 || (int)input->to > VOXELD__V1__FIELD_TO__FIELD_TO_SURFACE) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "to",
-                        "is %d; known: FIELD_TO_CENTRE, FIELD_TO_SURFACE",
-                        (int)input->to);
-    }
-    if ((int)input->interpolation < 0 ||
-        (int)input->interpolation > VOXELD__V1__FIELD_INTERPOLATION__FIELD_TRILINEAR) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "interpolation",
-                        "is %d; known: FIELD_NEAREST, FIELD_TRILINEAR",
-                        (int)input->interpolation);
-    }
     if (is_surface && is_trilinear) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "interpolation",
                         "is FIELD_TRILINEAR, but distances to surfaces are exact at the "
@@ -66,7 +55,6 @@ enum vxd_status vxd_scene_distance_check(struct vxd_request *request, struct vxd
     query = request->state;
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     VXD_TRY(vxd_scene_check_numbers(input->points, "points", 3, false, &query->n, err));
-    VXD_TRY(vxd_field_check_terms(input->unknown, input->max_distance_m, err));
     VXD_TRY(read_mode(input, &job->mode, err));
     VXD_TRY(vxd_scene_check_reply(query->n, ROW_BYTES, err));
     job->field.asked_by = "points";

@@ -30,7 +30,6 @@ enum vxd_status vxd_scene_field_check(struct vxd_request *request, struct vxd_er
     if (input->box != NULL) {
         VXD_TRY(vxd_scene_check_box(input->box, "box", err));
     }
-    VXD_TRY(vxd_field_check_terms(input->unknown, input->max_distance_m, err));
     ((struct field_job *)request->state)->field.asked_by = "box";
     request->bulk = true;
     request->cost_bytes = COST_BYTES;

@@ -25,11 +25,6 @@ struct vxd_field_job {
     size_t next_part;
 };
 
-/* In check: policy and distance by the message alone.
- * errors  INVALID_ARGUMENT  err.field "unknown", "max_distance_m" */
-enum vxd_status vxd_field_check_terms(Voxeld__V1__FieldUnknown unknown,
-                                      double max_distance_m, struct vxd_err *err);
-
 /* Fills in what is wanted, but for the box, once the scene is open. The distance is rounded up to
  * voxels; 0 stands for two metres or what a field reaches, if that is less. `least` voxels are
  * reached in any case, and `spare` more.

@@ -101,20 +101,9 @@ static enum vxd_status check_image(const char *image, struct vxd_err *err)
 static enum vxd_status check_costs(const Voxeld__V1__SceneGridRequest *input,
                                    struct vxd_err *err)
 {
-    const struct {
-        const char *name;
-        double value;
-        double least;
-    } numbers[3] = {{"robot_radius_m", input->robot_radius_m, 0},
-                    {"inflation_radius_m", input->inflation_radius_m, -INFINITY},
-                    {"cost_scaling", input->cost_scaling, 0}};
-
-    for (size_t i = 0; i < 3; i++) {
-        if (!isfinite(numbers[i].value) || numbers[i].value < numbers[i].least) {
-            return vxd_fail(err, VXD_INVALID_ARGUMENT, numbers[i].name,
-                            "is %g, it must be finite%s", numbers[i].value,
-                            i == 1 ? "" : " and not below 0");
-        }
+    if (!isfinite(input->inflation_radius_m)) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "inflation_radius_m",
+                        "is %g, it must be finite", input->inflation_radius_m);
     }
     if (input->inflation_radius_m > 0 &&
         input->inflation_radius_m < input->robot_radius_m) {
@@ -146,33 +135,12 @@ enum vxd_status vxd_scene_grid_check(struct vxd_request *request, struct vxd_err
 
     VXD_TRY(vxd_noun_begin_check(request, sizeof(struct grid_job), input->name, err));
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
-    if ((int)input->kind < 0 || (int)input->kind > VOXELD__V1__GRID_KIND__GRID_DISTANCE) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "kind",
-                         "is %d; known: GRID_COSTMAP, GRID_PROJECTED, GRID_HEIGHT, "
-                         "GRID_SLICE, GRID_DISTANCE",
-                         (int)input->kind));
-    }
-    if ((int)input->unknown < 0 ||
-        (int)input->unknown > VOXELD__V1__GRID_UNKNOWN__GRID_AS_LETHAL) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "unknown",
-                         "is %d; known: GRID_KEPT, GRID_AS_FREE, GRID_AS_LETHAL",
-                         (int)input->unknown));
-    }
-    if ((int)input->format < 0 ||
-        (int)input->format > VOXELD__V1__GRID_FORMAT__GRID_OCCUPANCY) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "format",
-                         "is %d; known: GRID_TENSOR, GRID_PNG, GRID_PGM, GRID_YAML, "
-                         "GRID_OCCUPANCY",
-                         (int)input->format));
-    }
     if ((is_heights(input) || is_distances(input)) &&
         input->format != VOXELD__V1__GRID_FORMAT__GRID_TENSOR) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "format",
                          "%s is metres: it comes as GRID_TENSOR alone",
                          is_heights(input) ? "GRID_HEIGHT" : "GRID_DISTANCE"));
     }
-    VXD_TRY(vxd_field_check_terms(VOXELD__V1__FIELD_UNKNOWN__FIELD_UNKNOWN_FREE,
-                                  input->max_distance_m, err));
     VXD_TRY(vxd_grid_check_place(&place, err));
     VXD_TRY(check_costs(input, err));
     VXD_TRY(check_image(input->image, err));

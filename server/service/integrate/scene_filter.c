@@ -24,19 +24,10 @@ enum {
 #define HALF_PI 1.5707963267948966
 #define NO_VOXEL UINT64_MAX
 
-static enum vxd_status check_number(double value, bool is_good, const char *field,
-                                    const char *range, struct vxd_err *err)
-{
-    return is_good ? VXD_OK
-                   : vxd_fail(err, VXD_INVALID_ARGUMENT, field, "is %g, it must be %s",
-                              value, range);
-}
-
 enum vxd_status vxd_scene_filter_check(const Voxeld__V1__SceneIntegrateRequest *message,
                                        struct vxd_err *err)
 {
     const Voxeld__V1__SceneFilter *filter = message->filter;
-    enum vxd_status status;
 
     if (filter == NULL) {
         return VXD_OK;
@@ -46,21 +37,10 @@ enum vxd_status vxd_scene_filter_check(const Voxeld__V1__SceneIntegrateRequest *
                         "goes without a network: labels that take no material do the "
                         "same");
     }
-    VXD_TRY(check_number(filter->ground_distance_m,
-                         filter->ground_distance_m >= 0 &&
-                             isfinite(filter->ground_distance_m),
-                         "filter.ground_distance_m", ">= 0 and finite", err));
-    VXD_TRY(check_number(filter->ground_angle,
-                         filter->ground_angle >= 0 && filter->ground_angle < HALF_PI,
-                         "filter.ground_angle", ">= 0 and below pi / 2", err));
-    VXD_TRY(check_number(filter->ground_z, isfinite(filter->ground_z), "filter.ground_z",
-                         "finite", err));
-    status = check_number(filter->ground_z_tolerance_m,
-                          filter->ground_z_tolerance_m >= 0 &&
-                              isfinite(filter->ground_z_tolerance_m),
-                          "filter.ground_z_tolerance_m", ">= 0 and finite", err);
-out:
-    return status;
+    return isfinite(filter->ground_z)
+               ? VXD_OK
+               : vxd_fail(err, VXD_INVALID_ARGUMENT, "filter.ground_z",
+                          "is %g, it must be finite", filter->ground_z);
 }
 
 /* --- ground ------------------------------------------------------------------------------- */

@@ -125,12 +125,7 @@ enum vxd_status vxd_scene_integrate_check(struct vxd_request *request,
     VXD_TRY(check_cloud(request, err));
     VXD_TRY(vxd_scene_network_check(request, input, &job->network, err));
     VXD_TRY(vxd_scene_filter_check(input, err));
-    if (input->carve != NULL &&
-        (!(input->carve->max_range_m >= 0) || !isfinite(input->carve->max_range_m))) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "carve.max_range_m",
-                         "is %g, it must be >= 0 and finite", input->carve->max_range_m));
-    }
-    VXD_TRY(vxd_estimate_read_source(input->pose, &job->estimates, err));
+    job->estimates = input->pose == VOXELD__V1__POSE_SOURCE__POSE_ESTIMATE;
     if (job->estimates) {
         VXD_TRY(vxd_estimate_check(request, input->cloud, &job->estimate, err));
     } else if (input->odometry[0] != '\0') {

@@ -238,11 +238,6 @@ static enum vxd_status bind_sweeps(struct vxd_request *request,
 static enum vxd_status check_rule(const Voxeld__V1__SceneMaterialRule *rule,
                                   struct vxd_err *err)
 {
-    if ((int)rule->kind < (int)RULE_CONSTANT || (int)rule->kind > (int)RULE_HEIGHT) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "rule.kind",
-                        "is %d; known: CONSTANT, LABEL, COLOUR, RAMP, HEIGHT",
-                        (int)rule->kind);
-    }
     if ((rule->kind == RULE_RAMP || rule->kind == RULE_HEIGHT) &&
         (!isfinite(rule->low) || !isfinite(rule->high) || !(rule->low < rule->high))) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "rule.high",

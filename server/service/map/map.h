@@ -140,7 +140,8 @@ enum vxd_status vxd_map_read_spec(const Voxeld__V1__MapSpec *spec,
                                   uint64_t capacity, struct vxd_map_spec *out,
                                   struct vxd_err *err);
 
-/* errors  INVALID_ARGUMENT  ttl_s below 0, not a number or above a year */
+/* The terms of a map that is to be made; ttl_s is one that the schema allows.
+ * errors  INVALID_ARGUMENT  the name is none */
 enum vxd_status vxd_map_read_terms(const struct vxd_request *request, const char *name,
                                    uint64_t max_bytes, double ttl_s,
                                    struct vxd_named_terms *out, struct vxd_err *err);

@@ -22,12 +22,11 @@ enum vxd_status vxd_map_create_check(struct vxd_request *request, struct vxd_err
 {
     const Voxeld__V1__MapCreateRequest *input =
         (const Voxeld__V1__MapCreateRequest *)request->input;
-    const struct vxd_noun_durability durability = {
-        .one = "map",
-        .durable = input->durable,
-        .fsync = (int)input->fsync,
-        .fsyncs = &voxeld__v1__map_fsync__descriptor,
-        .journal_max_bytes = input->journal_max_bytes};
+    const struct vxd_noun_durability durability = {.one = "map",
+                                                   .durable = input->durable,
+                                                   .fsync = (int)input->fsync,
+                                                   .journal_max_bytes =
+                                                       input->journal_max_bytes};
     struct create_job *job = vxd_message_array(request->decoder, 1, sizeof *job, err);
     enum vxd_status status;
 

@@ -9,8 +9,6 @@
 #include "server/service/map/map.h"
 #include "server/service/service.h"
 
-#define MAX_TTL_S 31536000.0
-
 static enum vxd_status read_array(const Voxeld__V1__MapSpec *spec, size_t i,
                                   struct vxd_map_spec *out, struct vxd_err *err)
 {
@@ -101,11 +99,6 @@ enum vxd_status vxd_map_read_spec(const Voxeld__V1__MapSpec *spec,
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "spec.key_dtype",
                         "is %d, it must be INT16, INT32 or INT64", (int)spec->key_dtype);
     }
-    if (spec->n_components > VXD_HASHMAP_MAX_COMPONENTS) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "spec.n_components",
-                        "is %u, it must be 1 to %d", spec->n_components,
-                        VXD_HASHMAP_MAX_COMPONENTS);
-    }
     out->engine.n_components = spec->n_components > 0 ? (int)spec->n_components : 3;
     if (spec->n_values > VXD_HASHMAP_MAX_VALUES) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "spec.values",
@@ -135,10 +128,6 @@ enum vxd_status vxd_map_read_terms(const struct vxd_request *request, const char
 
     if (status != VXD_OK) {
         return status;
-    }
-    if (!(ttl_s >= 0 && ttl_s <= MAX_TTL_S)) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "ttl_s",
-                        "is %g, it must be 0 (never) to %.0f seconds", ttl_s, MAX_TTL_S);
     }
     memset(out, 0, sizeof *out);
     (void)snprintf(out->name, sizeof out->name, "%s", name);

@@ -133,11 +133,6 @@ enum vxd_status vxd_map_find_check(struct vxd_request *request, struct vxd_err *
         input->keys != NULL
             ? vxd_map_check_tensor(input->keys, "keys", &job->base.query.n, err)
             : vxd_map_check_tensor(input->indices, "indices", &job->base.query.n, err));
-    if (input->neighbours != 0 && input->neighbours != 6 && input->neighbours != 8 &&
-        input->neighbours != 27) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "neighbours",
-                         "is %u, it must be 0, 6, 8 or 27", input->neighbours));
-    }
     if (input->neighbours != 0 && input->keys == NULL) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "neighbours",
                          "go with keys, not with indices"));
@@ -286,11 +281,6 @@ enum vxd_status vxd_map_export_check(struct vxd_request *request, struct vxd_err
         return VXD_RESOURCE_EXHAUSTED;
     }
     VXD_TRY(vxd_noun_check_name(input->name, "name", err));
-    if (input->format != VOXELD__V1__MAP_FORMAT__MAP_TENSORS &&
-        input->format != VOXELD__V1__MAP_FORMAT__MAP_PLY) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "format",
-                         "is %d; known: MAP_TENSORS, MAP_PLY", (int)input->format));
-    }
     if (input->keys_only && input->n_values > 0) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "keys_only", "goes without values"));
     }

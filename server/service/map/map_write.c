@@ -386,12 +386,6 @@ enum vxd_status vxd_map_update_check(struct vxd_request *request, struct vxd_err
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "insert_missing",
                          "goes with keys, not with indices"));
     }
-    if (protobuf_c_enum_descriptor_get_value(&voxeld__v1__map_combine__descriptor,
-                                             (int)input->combine) == NULL) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "combine",
-                         "is %d; known: MAP_SET, MAP_ADD, MAP_MIN, MAP_MAX",
-                         (int)input->combine));
-    }
     VXD_TRY(input->keys != NULL
                 ? vxd_map_check_tensor(input->keys, "keys", &job->n, err)
                 : vxd_map_check_tensor(input->indices, "indices", &job->n, err));

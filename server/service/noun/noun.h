@@ -83,7 +83,6 @@ struct vxd_noun_durability {
     const char *one; /* "map" */
     bool durable;
     int fsync;
-    const ProtobufCEnumDescriptor *fsyncs; /* the values that there are */
     uint64_t journal_max_bytes;
 };
 

@@ -26,35 +26,11 @@ enum vxd_status vxd_noun_begin_check(struct vxd_request *request, size_t n_bytes
     return status;
 }
 
-/* errors  INVALID_ARGUMENT  lists the values that there are */
-static enum vxd_status check_fsync(const struct vxd_noun_durability *wished,
-                                   struct vxd_err *err)
-{
-    const ProtobufCEnumDescriptor *fsyncs = wished->fsyncs;
-    char known[160] = "";
-    size_t n = 0;
-
-    if (protobuf_c_enum_descriptor_get_value(fsyncs, wished->fsync) != NULL) {
-        return VXD_OK;
-    }
-    for (unsigned i = 0; i < fsyncs->n_values && n < sizeof known; i++) {
-        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i > 0 ? ", " : "",
-                              fsyncs->values[i].name);
-    }
-    return vxd_fail(err, VXD_INVALID_ARGUMENT, "fsync", "is %d; known: %s", wished->fsync,
-                    known);
-}
-
 enum vxd_status vxd_noun_read_durability(const struct vxd_request *request,
                                          const struct vxd_noun_durability *wished,
                                          struct vxd_named_terms *terms,
                                          struct vxd_err *err)
 {
-    enum vxd_status status = check_fsync(wished, err);
-
-    if (status != VXD_OK) {
-        return status;
-    }
     if (!wished->durable) {
         return wished->fsync == VXD_FSYNC_ALWAYS && wished->journal_max_bytes == 0
                    ? VXD_OK

@@ -9,8 +9,6 @@
 #include "server/service/odometry/service_odometry.h"
 #include "server/service/service.h"
 
-#define MAX_TTL_S 31536000.0
-
 enum {
     MAX_INFO_BYTES = 1536 /* of one OdometryInfo with all that it may have */
 };
@@ -84,14 +82,6 @@ static enum vxd_status new_info(struct vxd_request *request, struct vxd_decoder 
 static enum vxd_status read_options(const Voxeld__V1__OdometryCreateRequest *input,
                                     struct vxd_odometry_options *out, struct vxd_err *err)
 {
-    if (input->max_points > INT32_MAX || input->max_iterations > INT32_MAX) {
-        return vxd_fail(
-            err, VXD_INVALID_ARGUMENT,
-            input->max_points > INT32_MAX ? "max_points" : "max_iterations",
-            "is %u, must be at most %d",
-            input->max_points > INT32_MAX ? input->max_points : input->max_iterations,
-            input->max_points > INT32_MAX ? VXD_ODOMETRY_MAX_VOXEL_POINTS : 500);
-    }
     *out = (struct vxd_odometry_options){
         .max_range_m = input->max_range_m,
         .min_range_m = input->min_range_m,
@@ -122,10 +112,6 @@ enum vxd_status vxd_odometry_create_check(struct vxd_request *request,
 
     VXD_TRY(vxd_noun_begin_check(request, sizeof(struct admin_job), input->name, err));
     job = request->state;
-    if (!(input->ttl_s >= 0 && input->ttl_s <= MAX_TTL_S)) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "ttl_s", "is %g, must be 0 to %g",
-                         input->ttl_s, MAX_TTL_S));
-    }
     VXD_TRY(read_options(input, &job->options, err));
     VXD_TRY(vxd_volume_read_pose(input->initial, "initial", &job->initial, err));
 out:

@@ -19,16 +19,6 @@ static enum vxd_status check_layout(struct vxd_request *request,
     return status;
 }
 
-enum vxd_status vxd_estimate_read_source(Voxeld__V1__PoseSource pose, bool *estimates,
-                                         struct vxd_err *err)
-{
-    *estimates = pose == VOXELD__V1__POSE_SOURCE__POSE_ESTIMATE;
-    return *estimates || pose == VOXELD__V1__POSE_SOURCE__POSE_GIVEN
-               ? VXD_OK
-               : vxd_fail(err, VXD_INVALID_ARGUMENT, "pose",
-                          "is %d; known: POSE_GIVEN, POSE_ESTIMATE", (int)pose);
-}
-
 enum vxd_status vxd_estimate_check(struct vxd_request *request,
                                    const Voxeld__V1__Cloud *cloud,
                                    struct vxd_estimate *estimate, struct vxd_err *err)

@@ -29,11 +29,6 @@ struct vxd_estimate {
     struct vxd_volume_pose T_map_sensor_begin;
 };
 
-/* Whether a request's pose is to be found.
- * errors  INVALID_ARGUMENT  "pose" */
-enum vxd_status vxd_estimate_read_source(Voxeld__V1__PoseSource pose, bool *estimates,
-                                         struct vxd_err *err);
-
 /* Checks a scan whose pose is to be found; err.field begins with "cloud". The message stays as it is
  * and must outlive the estimate. Memory is the request's.
  * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */

@@ -52,29 +52,11 @@ static enum vxd_status read_information(const double *values, size_t n, const ch
     return VXD_OK;
 }
 
-static enum vxd_status read_robust(Voxeld__V1__PosegraphRobust robust, double width,
-                                   const char *what, size_t i,
-                                   enum vxd_posegraph_robust *kind, double *out,
-                                   struct vxd_err *err)
+static void read_robust(Voxeld__V1__PosegraphRobust robust, double width,
+                        enum vxd_posegraph_robust *kind, double *out)
 {
-    char field[FIELD_BYTES];
-
-    if (protobuf_c_enum_descriptor_get_value(&voxeld__v1__posegraph_robust__descriptor,
-                                             (int)robust) == NULL) {
-        (void)snprintf(field, sizeof field, "%s[%zu].robust", what, i);
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
-                        "is %d; known: POSEGRAPH_SQUARES, POSEGRAPH_HUBER, "
-                        "POSEGRAPH_CAUCHY, POSEGRAPH_DCS",
-                        (int)robust);
-    }
-    if (!(width >= 0 && width <= 1e9)) {
-        (void)snprintf(field, sizeof field, "%s[%zu].width", what, i);
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
-                        "is %g, it must be above 0 to 1e9, or 0 for 1", width);
-    }
     *kind = (enum vxd_posegraph_robust)robust;
     *out = width > 0 ? width : 1;
-    return VXD_OK;
 }
 
 static enum vxd_status read_edges(const Voxeld__V1__PosegraphAddRequest *input,
@@ -101,8 +83,7 @@ static enum vxd_status read_edges(const Voxeld__V1__PosegraphAddRequest *input,
                              (unsigned long long)from->from, (unsigned long long)from->to,
                              wrong));
         }
-        VXD_TRY(read_robust(from->robust, from->width, "edges", i, &to->robust,
-                            &to->width, err));
+        read_robust(from->robust, from->width, &to->robust, &to->width);
         if (from->from == from->to) {
             (void)snprintf(field, sizeof field, "edges[%zu]", i);
             VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, field,
@@ -137,8 +118,7 @@ static enum vxd_status read_priors(const Voxeld__V1__PosegraphAddRequest *input,
                              "positive semidefinite",
                              (unsigned long long)from->node, wrong));
         }
-        VXD_TRY(read_robust(from->robust, from->width, "priors", i, &to->robust,
-                            &to->width, err));
+        read_robust(from->robust, from->width, &to->robust, &to->width);
     }
 out:
     return status;

@@ -121,12 +121,11 @@ enum vxd_status vxd_posegraph_create_check(struct vxd_request *request,
 {
     const Voxeld__V1__PosegraphCreateRequest *input =
         (const Voxeld__V1__PosegraphCreateRequest *)request->input;
-    const struct vxd_noun_durability durability = {
-        .one = "pose graph",
-        .durable = input->durable,
-        .fsync = (int)input->fsync,
-        .fsyncs = &voxeld__v1__posegraph_fsync__descriptor,
-        .journal_max_bytes = input->journal_max_bytes};
+    const struct vxd_noun_durability durability = {.one = "pose graph",
+                                                   .durable = input->durable,
+                                                   .fsync = (int)input->fsync,
+                                                   .journal_max_bytes =
+                                                       input->journal_max_bytes};
     struct create_job *job;
     enum vxd_status status;
 

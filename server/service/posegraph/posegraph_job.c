@@ -113,15 +113,6 @@ void vxd_posegraph_release(struct vxd_request *request, struct vxd_queue *queue)
 
 /* --- fields -------------------------------------------------------------------------------------- */
 
-enum vxd_status vxd_posegraph_check_number(double value, const char *field, double low,
-                                           double high, struct vxd_err *err)
-{
-    return value >= low && value <= high
-               ? VXD_OK
-               : vxd_fail(err, VXD_INVALID_ARGUMENT, field, "is %g, must be %g to %g",
-                          value, low, high);
-}
-
 enum vxd_status vxd_posegraph_read_pose(const Voxeld__V1__Pose *pose, const char *field,
                                         struct vxd_rigid *out, struct vxd_err *err)
 {

@@ -26,14 +26,11 @@ enum vxd_status vxd_posegraph_optimize_check(struct vxd_request *request,
 {
     const Voxeld__V1__PosegraphOptimizeRequest *input =
         (const Voxeld__V1__PosegraphOptimizeRequest *)request->input;
-    struct vxd_posegraph_options options;
     struct optimize_job *job;
     enum vxd_status status;
 
     VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
-    VXD_TRY(vxd_posegraph_read_options(input->max_iterations, input->relative_tolerance,
-                                       input->start, &options, err));
     job->reply = vxd_message_new(
         request->decoder, &voxeld__v1__posegraph_optimize_response__descriptor, err);
     status = job->reply != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;

@@ -9,9 +9,6 @@
 #include "server/service/posegraph/posegraph_rebuild.h"
 #include "server/service/service.h"
 
-#define MAX_RANGE_M 1000
-#define MAX_WEIGHT 65535
-
 /* --- check -------------------------------------------------------------------------------------- */
 
 static enum vxd_status check_target(const Voxeld__V1__PosegraphRebuildRequest *input,
@@ -56,12 +53,6 @@ enum vxd_status vxd_posegraph_rebuild_check(struct vxd_request *request,
     job->number = -1;
     VXD_TRY(check_target(input, err));
     job->is_scene = input->scene[0] != '\0';
-    VXD_TRY(vxd_posegraph_check_number(input->range_min_m, "range_min_m", 0, MAX_RANGE_M,
-                                       err));
-    VXD_TRY(vxd_posegraph_check_number(input->range_max_m, "range_max_m", 0, MAX_RANGE_M,
-                                       err));
-    VXD_TRY(vxd_posegraph_check_number(input->carve_m, "carve_m", 0, MAX_RANGE_M, err));
-    VXD_TRY(vxd_posegraph_check_number(input->weight, "weight", 0, MAX_WEIGHT, err));
     if (input->range_max_m > 0 && input->range_min_m >= input->range_max_m) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "range_min_m",
                          "is %g, must be below range_max_m, %g", input->range_min_m,

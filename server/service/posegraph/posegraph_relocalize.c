@@ -70,16 +70,10 @@ enum vxd_status vxd_posegraph_relocalize_check(struct vxd_request *request,
     VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     VXD_TRY(check_of_node(input, err));
-    if (input->candidates > MAX_CANDIDATES) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "candidates",
-                         "is %u, must be 0 to %d", input->candidates, MAX_CANDIDATES));
+    if (input->cell_m != 0 && input->cell_m < 0.01) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "cell_m", "is %g, must be 0.01 to 10",
+                         input->cell_m));
     }
-    if (input->cell_m != 0) {
-        VXD_TRY(vxd_posegraph_check_number(input->cell_m, "cell_m", 0.01, 10, err));
-    }
-    VXD_TRY(vxd_posegraph_check_number(input->min_fitness, "min_fitness", 0, 1, err));
-    VXD_TRY(
-        vxd_posegraph_check_number(input->min_constraint, "min_constraint", 0, 1, err));
     job->cell_m = input->cell_m > 0 ? input->cell_m : DEFAULT_CELL_M;
     job->n_wanted = input->candidates > 0 ? input->candidates : DEFAULT_CANDIDATES;
     job->options = (struct vxd_register_options){.min_fitness = input->min_fitness,

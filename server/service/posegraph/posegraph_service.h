@@ -59,10 +59,6 @@ Voxeld__V1__Pose *vxd_posegraph_new_pose(struct vxd_decoder *decoder,
                                          const struct vxd_rigid *pose,
                                          struct vxd_err *err);
 
-/* errors  INVALID_ARGUMENT  not a number from low to high */
-enum vxd_status vxd_posegraph_check_number(double value, const char *field, double low,
-                                           double high, struct vxd_err *err);
-
 /* --- posegraph_commit.c --------------------------------------------------------------------- */
 
 /* Makes a change, within the limits, and has it journalled where the graph is durable.
@@ -78,13 +74,6 @@ void vxd_posegraph_conclude(struct vxd_request *request, struct vxd_named_commit
                             enum vxd_named_change kind);
 
 /* --- posegraph_solve.c ---------------------------------------------------------------------- */
-
-/* The fields that Solve and Optimize have in common.
- * errors  INVALID_ARGUMENT */
-enum vxd_status vxd_posegraph_read_options(uint32_t max_iterations, double tolerance,
-                                           Voxeld__V1__PosegraphStart start,
-                                           struct vxd_posegraph_options *out,
-                                           struct vxd_err *err);
 
 /* Has the search end where nobody waits for `waiting` any more, a request that it is a prerequisite
  * of. After check. */

@@ -38,35 +38,6 @@ struct solve_job {
 
 /* --- check -------------------------------------------------------------------------------------- */
 
-enum vxd_status vxd_posegraph_read_options(uint32_t max_iterations, double tolerance,
-                                           Voxeld__V1__PosegraphStart start,
-                                           struct vxd_posegraph_options *out,
-                                           struct vxd_err *err)
-{
-    if (max_iterations > VXD_POSEGRAPH_MAX_ITERATIONS) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "max_iterations",
-                        "is %u, must be 0 to %d", max_iterations,
-                        VXD_POSEGRAPH_MAX_ITERATIONS);
-    }
-    if (!(tolerance >= 0 && tolerance < 1)) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "relative_tolerance",
-                        "is %g, must be at least 0 and below 1", tolerance);
-    }
-    if (protobuf_c_enum_descriptor_get_value(&voxeld__v1__posegraph_start__descriptor,
-                                             (int)start) == NULL) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "start",
-                        "is %d; known: POSEGRAPH_START_BEST, POSEGRAPH_START_KEEP",
-                        (int)start);
-    }
-    *out = (struct vxd_posegraph_options){
-        .start = start == VOXELD__V1__POSEGRAPH_START__POSEGRAPH_START_KEEP
-                     ? VXD_POSEGRAPH_KEEP
-                     : VXD_POSEGRAPH_CHORDAL,
-        .max_iterations = (int)max_iterations,
-        .relative_tolerance = tolerance};
-    return VXD_OK;
-}
-
 enum vxd_status vxd_posegraph_solve_check(struct vxd_request *request,
                                           struct vxd_err *err)
 {
@@ -78,8 +49,12 @@ enum vxd_status vxd_posegraph_solve_check(struct vxd_request *request,
     VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     job->run = -1;
-    VXD_TRY(vxd_posegraph_read_options(input->max_iterations, input->relative_tolerance,
-                                       input->start, &job->options, err));
+    job->options = (struct vxd_posegraph_options){
+        .start = input->start == VOXELD__V1__POSEGRAPH_START__POSEGRAPH_START_KEEP
+                     ? VXD_POSEGRAPH_KEEP
+                     : VXD_POSEGRAPH_CHORDAL,
+        .max_iterations = (int)input->max_iterations,
+        .relative_tolerance = input->relative_tolerance};
     if (input->n_covariance_of > MAX_COVARIANCES) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "covariance_of",
                          "has %zu ids, at most %d are possible", input->n_covariance_of,

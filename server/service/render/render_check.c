@@ -10,8 +10,6 @@ enum {
     DEFAULT_WIDTH = 640,
     DEFAULT_HEIGHT = 360,
     MAX_PIXELS = 1 << 23,
-    MAX_SAMPLES = 256,
-    MAX_BOUNCES = 16,
     MAX_PIXEL_RAYS = 4096, /* a pixel is drawn in one stage */
     PATH_SAMPLES = 16,
     AO_SAMPLES = 16,
@@ -43,22 +41,6 @@ bool vxd_render_needs_bounds(const Voxeld__V1__SceneRenderRequest *input)
     return !has_view || needs_height || needs_colours;
 }
 
-static enum vxd_status check_choice(int value, int n, const char *field,
-                                    const char *known, struct vxd_err *err)
-{
-    return value >= 0 && value < n ? VXD_OK
-                                   : vxd_fail(err, VXD_INVALID_ARGUMENT, field,
-                                              "is %d; known: %s", value, known);
-}
-
-static enum vxd_status check_most(uint32_t value, uint32_t most, const char *field,
-                                  struct vxd_err *err)
-{
-    return value <= most ? VXD_OK
-                         : vxd_fail(err, VXD_INVALID_ARGUMENT, field,
-                                    "is %u, it must be at most %u", value, most);
-}
-
 static enum vxd_status check_range(double value, double low, double high,
                                    const char *field, struct vxd_err *err)
 {
@@ -68,13 +50,11 @@ static enum vxd_status check_range(double value, double low, double high,
                           value, low, high);
 }
 
-static enum vxd_status check_finite(double value, double low, const char *field,
-                                    struct vxd_err *err)
+static enum vxd_status check_finite(double value, const char *field, struct vxd_err *err)
 {
-    return isfinite(value) && value >= low
-               ? VXD_OK
-               : vxd_fail(err, VXD_INVALID_ARGUMENT, field,
-                          "is %g, it must be finite and at least %g", value, low);
+    return isfinite(value) ? VXD_OK
+                           : vxd_fail(err, VXD_INVALID_ARGUMENT, field,
+                                      "is %g, it must be finite", value);
 }
 
 static enum vxd_status check_vectors(const Voxeld__V1__SceneRenderRequest *input,
@@ -110,23 +90,8 @@ static enum vxd_status check_numbers(const Voxeld__V1__SceneRenderRequest *input
 {
     enum vxd_status status;
 
-    if (!(input->fov_y_deg >= 0 && input->fov_y_deg < 180)) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "fov_y_deg",
-                         "is %g, it must be above 0 (0 = 50) and below 180",
-                         input->fov_y_deg));
-    }
-    VXD_TRY(check_finite(input->view_height_m, 0, "view_height_m", err));
-    VXD_TRY(check_most(input->samples, MAX_SAMPLES, "samples", err));
-    VXD_TRY(check_most(input->ao_samples, MAX_SAMPLES, "ao_samples", err));
-    VXD_TRY(check_most(input->bounces, MAX_BOUNCES, "bounces", err));
-    VXD_TRY(check_finite(input->ao_radius_m, 0, "ao_radius_m", err));
-    VXD_TRY(check_range(input->sun, -1, 1000, "sun", err));
-    VXD_TRY(check_range(input->ambient, -1, 1000, "ambient", err));
-    VXD_TRY(check_range(input->variation, 0, 1, "variation", err));
-    VXD_TRY(check_range(input->detail, 0, 64, "detail", err));
-    VXD_TRY(check_finite(input->z_low_m, -INFINITY, "z_low_m", err));
-    VXD_TRY(check_finite(input->z_high_m, -INFINITY, "z_high_m", err));
-    status = check_most(input->quality, 100, "quality", err);
+    VXD_TRY(check_finite(input->z_low_m, "z_low_m", err));
+    status = check_finite(input->z_high_m, "z_high_m", err);
 out:
     return status;
 }
@@ -134,27 +99,13 @@ out:
 static enum vxd_status check_choices(const Voxeld__V1__SceneRenderRequest *input,
                                      struct vxd_err *err)
 {
-    enum vxd_status status;
-
-    VXD_TRY(check_choice((int)input->camera, VXD_RENDER_LIDAR + 1, "camera",
-                         "RENDER_PINHOLE, RENDER_ORTHOGRAPHIC, RENDER_EQUIRECTANGULAR, "
-                         "RENDER_LIDAR",
-                         err));
-    VXD_TRY(check_choice((int)input->mode, VXD_RENDER_N_MODES, "mode",
-                         "RENDER_COLOUR, RENDER_HEIGHT, RENDER_DEPTH, RENDER_NORMAL, "
-                         "RENDER_MATERIAL, RENDER_AO, RENDER_PATH, RENDER_AGE, "
-                         "RENDER_LABEL",
-                         err));
-    VXD_TRY(check_choice((int)input->encode, 3, "encode",
-                         "RENDER_TENSOR, RENDER_PNG, RENDER_JPEG", err));
     if (input->encode == VOXELD__V1__RENDER_ENCODE__RENDER_JPEG &&
         (modes[input->mode] < VXD_RENDER_COLOUR)) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "encode",
-                         "RENDER_JPEG loses what DEPTH, NORMAL and MATERIAL say; "
-                         "RENDER_PNG and RENDER_TENSOR keep it"));
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "encode",
+                        "RENDER_JPEG loses what DEPTH, NORMAL and MATERIAL say; "
+                        "RENDER_PNG and RENDER_TENSOR keep it");
     }
-out:
-    return status;
+    return VXD_OK;
 }
 
 /* Copies a lidar's elevations, whose number is the picture's height. */
@@ -196,8 +147,6 @@ static enum vxd_status read_size(struct vxd_request *request,
         &((struct vxd_render_job *)request->state)->picture;
     enum vxd_status status;
 
-    VXD_TRY(check_most(input->width, VXD_RENDER_MAX_SIDE, "width", err));
-    VXD_TRY(check_most(input->height, VXD_RENDER_MAX_SIDE, "height", err));
     picture->width = input->width > 0 ? input->width : DEFAULT_WIDTH;
     picture->height = input->height > 0 ? input->height : DEFAULT_HEIGHT;
     if (input->camera == VOXELD__V1__RENDER_CAMERA__RENDER_LIDAR) {

@@ -292,9 +292,6 @@ void vxd_scene_voxels_in(const struct vxd_scene_spec *spec, bool in_voxels,
                          const Voxeld__V1__SceneBox *box, int64_t low[3],
                          int64_t high[3]);
 
-/* Check a level of cells, first by the message alone, then against the scene.
- * errors  INVALID_ARGUMENT  err.field "level" */
-enum vxd_status vxd_scene_check_level(uint32_t level, struct vxd_err *err);
 enum vxd_status vxd_scene_read_level(const struct vxd_scene_spec *spec, uint32_t level,
                                      int *out, struct vxd_err *err);
 

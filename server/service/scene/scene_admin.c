@@ -19,19 +19,13 @@ struct create_job {
     Voxeld__V1__SceneCreateResponse *reply;
 };
 
-static enum vxd_status read_retention(const Voxeld__V1__SceneRetention *retention,
-                                      struct vxd_scene_terms *terms, struct vxd_err *err)
+static void read_retention(const Voxeld__V1__SceneRetention *retention,
+                           struct vxd_scene_terms *terms)
 {
     uint32_t versions = retention != NULL ? retention->versions : 0;
 
-    if (versions > VXD_SCENE_MAX_VERSIONS) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "retention.versions",
-                        "is %u, it must be at most %d (0 counts as %d)", versions,
-                        VXD_SCENE_MAX_VERSIONS, VXD_SCENE_KEEP_VERSIONS);
-    }
     terms->keep_versions = versions > 0 ? versions : VXD_SCENE_KEEP_VERSIONS;
     terms->keep_seconds = retention != NULL ? retention->seconds : 0;
-    return VXD_OK;
 }
 
 static enum vxd_status read_durability(const struct vxd_request *request,
@@ -44,13 +38,6 @@ static enum vxd_status read_durability(const struct vxd_request *request,
     if (vxd_registry_get_journal(request->server->registry) == NULL) {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, "durability",
                         "the server keeps nothing: it has no data_dir");
-    }
-    if ((int)durability->fsync < VXD_FSYNC_ALWAYS ||
-        (int)durability->fsync > VXD_FSYNC_OFF) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "durability.fsync",
-                        "is %d; known: SCENE_FSYNC_ALWAYS, SCENE_FSYNC_EVERYSEC, "
-                        "SCENE_FSYNC_OFF",
-                        (int)durability->fsync);
     }
     if (durability->journal_max_bytes > VXD_JOURNAL_MAX_BYTES) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "durability.journal_max_bytes",
@@ -81,7 +68,7 @@ enum vxd_status vxd_scene_create_check(struct vxd_request *request, struct vxd_e
     (void)snprintf(job->terms.owner, sizeof job->terms.owner, "%s",
                    request->principal.name);
     job->terms.max_bytes = input->max_bytes;
-    VXD_TRY(read_retention(input->retention, &job->terms, err));
+    read_retention(input->retention, &job->terms);
     VXD_TRY(read_durability(request, input->durability, &job->terms, err));
     request->state = job;
 out:

@@ -130,7 +130,6 @@ enum vxd_status vxd_scene_diff_check(struct vxd_request *request, struct vxd_err
     if (input->to_name[0] != '\0') {
         VXD_TRY(vxd_noun_check_name(input->to_name, "to_name", err));
     }
-    VXD_TRY(vxd_scene_check_level(input->level, err));
     if (input->box != NULL) {
         VXD_TRY(vxd_scene_check_box(input->box, "box", err));
     }

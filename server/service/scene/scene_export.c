@@ -56,13 +56,6 @@ enum vxd_status vxd_scene_export_check(struct vxd_request *request, struct vxd_e
 
     VXD_TRY(vxd_noun_begin_check(request, sizeof(struct export_job), input->name, err));
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
-    if ((int)input->format < (int)VOXELD__V1__SCENE_FORMAT__SCENE_CELLS ||
-        (int)input->format > (int)VOXELD__V1__SCENE_FORMAT__SCENE_PLY) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "format",
-                         "is %d; known: SCENE_CELLS, SCENE_DENSE, SCENE_PLY",
-                         (int)input->format));
-    }
-    VXD_TRY(vxd_scene_check_level(input->level, err));
     if (input->box != NULL) {
         VXD_TRY(vxd_scene_check_box(input->box, "box", err));
     } else if (is_dense(input)) {

@@ -105,10 +105,6 @@ static enum vxd_status read_format(const Voxeld__V1__SceneSpec *spec,
                         "is %u, it must be %d to %d (0 counts as %d)", spec->depth,
                         VXD_SVDAG_MIN_DEPTH, VXD_SVDAG_MAX_DEPTH, DEFAULT_DEPTH);
     }
-    if (bits != 0 && bits != 4 && bits != 8 && bits != 16) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "spec.material_bits",
-                        "is %u, it must be 0, 4, 8 or 16", bits);
-    }
     out->depth = spec->depth != 0 ? (int)spec->depth : DEFAULT_DEPTH;
     out->material_bits = (int)bits;
     out->tracks_free = spec->track_free;
@@ -123,10 +119,6 @@ static enum vxd_status read_fusion(const Voxeld__V1__SceneSpec *spec,
     int fusion = (int)spec->fusion;
     char field[VXD_SCENE_PATH_BYTES];
 
-    if (fusion < VXD_SCENE_FUSION_UNSPECIFIED || fusion > VXD_SCENE_LOG_ODDS) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "spec.fusion",
-                        "is %d; known: SCENE_FUSION_LAST, SCENE_FUSION_LOG_ODDS", fusion);
-    }
     if (given != NULL && fusion == VXD_SCENE_LAST) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "spec.log_odds",
                         "are given, but spec.fusion is SCENE_FUSION_LAST");

@@ -12,7 +12,6 @@
 
 enum {
     DEFAULT_ENTRIES = 100, /* of a log */
-    MAX_ENTRIES = 10000,
     /* Bytes of a message and its pointer in an arena, whose blocks are aligned. */
     ENTRY_BYTES =
         sizeof(Voxeld__V1__SceneVersion) + sizeof(Voxeld__V1__SceneSnapshot) + 128
@@ -29,11 +28,6 @@ enum vxd_status vxd_scene_log_check(struct vxd_request *request, struct vxd_err 
         vxd_message_array(request->decoder, 1, sizeof(struct vxd_scene_job), err);
     if (request->state == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
-    }
-    if (input->limit > MAX_ENTRIES) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "limit",
-                        "is %u, it must be at most %d (0 counts as %d)", input->limit,
-                        MAX_ENTRIES, DEFAULT_ENTRIES);
     }
     return vxd_noun_check_name(input->name, "name", err);
 }

@@ -129,10 +129,6 @@ enum vxd_status vxd_scene_nearest_check(struct vxd_request *request, struct vxd_
     query = request->state;
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     VXD_TRY(vxd_scene_check_numbers(input->points, "points", 3, false, &query->n, err));
-    if (!(input->radius_m > 0) || !isfinite(input->radius_m)) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "radius_m",
-                         "is %g, it must be > 0 and finite", input->radius_m));
-    }
     query->part_rows = NEAREST_PART;
     request->bulk = query->n > request->server->config.bulk_points;
     request->cost_bytes = query->n * 64;

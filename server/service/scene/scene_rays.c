@@ -49,10 +49,6 @@ enum vxd_status vxd_scene_cast_rays_check(struct vxd_request *request,
                          "has %zu rows for %zu directions, it must have one or as many",
                          n_origins, query->n));
     }
-    if (!(input->max_range_m >= 0) || !isfinite(input->max_range_m)) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "max_range_m",
-                         "is %g, it must be >= 0 and finite", input->max_range_m));
-    }
     query->part_rows = CHUNK_ROWS;
     request->bulk = query->n > request->server->config.bulk_points;
     request->cost_bytes = query->n * (6 * sizeof(double) + sizeof(struct vxd_svdag_hit));

@@ -125,14 +125,6 @@ void vxd_scene_voxels_in(const struct vxd_scene_spec *spec, bool in_voxels,
     }
 }
 
-enum vxd_status vxd_scene_check_level(uint32_t level, struct vxd_err *err)
-{
-    return level <= VXD_SVDAG_MAX_DEPTH
-               ? VXD_OK
-               : vxd_fail(err, VXD_INVALID_ARGUMENT, "level",
-                          "is %u, it must be 0 to the scene's depth", level);
-}
-
 enum vxd_status vxd_scene_read_level(const struct vxd_scene_spec *spec, uint32_t level,
                                      int *out, struct vxd_err *err)
 {

@@ -7,7 +7,6 @@
 #include "server/service/slac/slac_service.h"
 
 #define POINT_BYTES 64 /* of engine memory, with normals */
-#define MAX_TTL_S 31536000.0
 
 /* --- points ------------------------------------------------------------------------------ */
 
@@ -201,10 +200,6 @@ enum vxd_status vxd_slac_deform_volume_check(struct vxd_request *request,
     VXD_TRY(vxd_noun_check_name(input->name, "name", err));
     VXD_TRY(vxd_noun_check_name(input->volume, "volume", err));
     VXD_TRY(vxd_noun_check_name(input->to, "to", err));
-    if (!(input->ttl_s >= 0 && input->ttl_s <= MAX_TTL_S)) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "ttl_s", "is %g, must be 0 to %g",
-                         input->ttl_s, MAX_TTL_S));
-    }
     (void)snprintf(job->terms.name, sizeof job->terms.name, "%s", input->to);
     (void)snprintf(job->terms.owner, sizeof job->terms.owner, "%s",
                    request->principal.name);

@@ -33,12 +33,6 @@ static enum vxd_status read_options(const Voxeld__V1__SlacOptimizeRequest *input
 {
     enum vxd_status status;
 
-    if (protobuf_c_enum_descriptor_get_value(&voxeld__v1__slac_metric__descriptor,
-                                             (int)input->metric) == NULL) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "metric",
-                        "is %d; known: SLAC_POINT_TO_PLANE, SLAC_POINT_TO_POINT",
-                        (int)input->metric);
-    }
     VXD_TRY(check_number(input->cell_m, "cell_m", 0.01, 100, err));
     VXD_TRY(
         check_number(input->regularizer_weight, "regularizer_weight", 1e-9, 1e9, err));

@@ -75,11 +75,6 @@ enum vxd_status vxd_token_issue_check(struct vxd_request *request, struct vxd_er
     if (status != VXD_OK) {
         return status;
     }
-    if (input->ttl_s > VXD_TOKEN_MAX_TTL_S) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "ttl_s",
-                        "is %" PRIu64 ", at most %d (a week) is possible", input->ttl_s,
-                        VXD_TOKEN_MAX_TTL_S);
-    }
     if (input->n_prefixes > MAX_PREFIXES) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "prefixes",
                         "are %zu, at most %d are possible", input->n_prefixes,

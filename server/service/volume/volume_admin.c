@@ -31,17 +31,10 @@ static enum vxd_status read_spec(const Voxeld__V1__VolumeCreateRequest *input,
     double size = input->voxel_size_m;
     enum vxd_status status;
 
-    VXD_TRY(vxd_volume_check_number(size, "voxel_size_m", 1e-4, 100, err));
-    VXD_TRY(vxd_volume_check_number(input->truncation_m, "truncation_m", 0, 12800, err));
-    VXD_TRY(vxd_volume_check_number(input->max_weight, "max_weight", 0, 65535, err));
     if (input->max_weight > 0 && input->max_weight < 1) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "max_weight",
                          "is %g, must be 1 to 65535, or 0 for %d", input->max_weight,
                          DEFAULT_MAX_WEIGHT));
-    }
-    if (input->block != 0 && input->block != 8 && input->block != 16) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "block", "is %u, must be 8 or 16",
-                         input->block));
     }
     *spec = (struct vxd_volume_spec){
         .voxel_size_m = size,
@@ -77,12 +70,6 @@ out:
 static enum vxd_status read_when_full(const Voxeld__V1__VolumeCreateRequest *input,
                                       struct vxd_named_terms *terms, struct vxd_err *err)
 {
-    if (protobuf_c_enum_descriptor_get_value(&voxeld__v1__volume_full__descriptor,
-                                             (int)input->when_full) == NULL) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "when_full",
-                        "is %d; known: VOLUME_FULL_REFUSE, VOLUME_FULL_FORGET_FARTHEST",
-                        (int)input->when_full);
-    }
     terms->forgets =
         input->when_full == VOXELD__V1__VOLUME_FULL__VOLUME_FULL_FORGET_FARTHEST;
     return !terms->forgets || input->max_bytes > 0
@@ -95,18 +82,16 @@ enum vxd_status vxd_volume_create_check(struct vxd_request *request, struct vxd_
 {
     const Voxeld__V1__VolumeCreateRequest *input =
         (const Voxeld__V1__VolumeCreateRequest *)request->input;
-    const struct vxd_noun_durability durability = {
-        .one = "volume",
-        .durable = input->durable,
-        .fsync = (int)input->fsync,
-        .fsyncs = &voxeld__v1__volume_fsync__descriptor,
-        .journal_max_bytes = input->journal_max_bytes};
+    const struct vxd_noun_durability durability = {.one = "volume",
+                                                   .durable = input->durable,
+                                                   .fsync = (int)input->fsync,
+                                                   .journal_max_bytes =
+                                                       input->journal_max_bytes};
     struct create_job *job;
     enum vxd_status status;
 
     VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
-    VXD_TRY(vxd_volume_check_number(input->ttl_s, "ttl_s", 0, VXD_VOLUME_MAX_TTL_S, err));
     VXD_TRY(read_spec(input, &job->spec, err));
     (void)snprintf(job->terms.name, sizeof job->terms.name, "%s", input->name);
     (void)snprintf(job->terms.owner, sizeof job->terms.owner, "%s",

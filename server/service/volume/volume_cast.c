@@ -7,8 +7,6 @@
 #include "server/service/volume/volume_service.h"
 
 #define DEFAULT_DEPTH_MAX_M 3
-#define MAX_DEPTH_M 1000
-#define MAX_WEIGHT 65535
 
 /* Steps of rays in one stage at most, unless a row of tiles has more: some tenths of a second. */
 #define STAGE_STEPS_CPU 0x1p27
@@ -76,11 +74,6 @@ enum vxd_status vxd_volume_cast_rays_check(struct vxd_request *request,
     VXD_TRY(read_view(request, err));
     VXD_TRY(vxd_volume_read_pose(input->t_map_camera, "T_map_camera", &args->T_map_camera,
                                  err));
-    VXD_TRY(
-        vxd_volume_check_number(input->depth_min_m, "depth_min_m", 0, MAX_DEPTH_M, err));
-    VXD_TRY(
-        vxd_volume_check_number(input->depth_max_m, "depth_max_m", 0, MAX_DEPTH_M, err));
-    VXD_TRY(vxd_volume_check_number(input->min_weight, "min_weight", 0, MAX_WEIGHT, err));
     args->depth_min_m = input->depth_min_m;
     args->depth_max_m = input->depth_max_m > 0 ? input->depth_max_m : DEFAULT_DEPTH_MAX_M;
     args->weight_threshold = input->min_weight;

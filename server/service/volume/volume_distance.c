@@ -11,7 +11,6 @@
 #include "server/service/service.h"
 #include "server/service/volume/volume_service.h"
 
-#define MAX_WEIGHT 65535
 #define DEFAULT_DISTANCE_M 2.0
 
 enum {
@@ -57,18 +56,6 @@ enum vxd_status vxd_volume_distance_check(struct vxd_request *request,
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "points", "is required"));
     }
     VXD_TRY(vxd_scene_check_numbers(input->points, "points", 3, false, &query->n, err));
-    if (!(input->max_distance_m >= 0) || !isfinite(input->max_distance_m)) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "max_distance_m",
-                         "is %g, it must be >= 0 and finite", input->max_distance_m));
-    }
-    if (protobuf_c_enum_descriptor_get_value(&voxeld__v1__volume_unknown__descriptor,
-                                             (int)input->unknown) == NULL) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "unknown",
-                         "is %d; known: VOLUME_UNKNOWN_FREE, VOLUME_UNKNOWN_OCCUPIED, "
-                         "VOLUME_UNKNOWN_IGNORED",
-                         (int)input->unknown));
-    }
-    VXD_TRY(vxd_volume_check_number(input->min_weight, "min_weight", 0, MAX_WEIGHT, err));
     VXD_TRY(vxd_scene_check_reply(query->n, ROW_BYTES, err));
     query->part_rows = vxd_field_on_gpu(request) ? POINTS_PART_CUDA : POINTS_PART_CPU;
     request->bulk = query->n > request->server->config.bulk_points;

@@ -5,8 +5,6 @@
 #include "server/service/service.h"
 #include "server/service/volume/volume_service.h"
 
-#define MAX_WEIGHT 65535
-
 /* Voxels that one request looks at: some tenths of a second. */
 #define MAX_VOXELS_CPU ((uint64_t)1 << 25)
 #define MAX_VOXELS_CUDA ((uint64_t)1 << 29)
@@ -66,12 +64,6 @@ enum vxd_status vxd_volume_extract_check(struct vxd_request *request, struct vxd
 
     VXD_TRY(vxd_noun_begin_check(request, sizeof(struct extract_job), input->name, err));
     args = &((struct extract_job *)request->state)->args;
-    VXD_TRY(vxd_volume_check_number(input->min_weight, "min_weight", 0, MAX_WEIGHT, err));
-    if (protobuf_c_enum_descriptor_get_value(&voxeld__v1__volume_format__descriptor,
-                                             (int)input->format) == NULL) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "format",
-                         "is %d; known: VOLUME_ARRAYS, VOLUME_PLY", (int)input->format));
-    }
     if (input->box != NULL) {
         VXD_TRY(vxd_volume_read_box(input->box, args->low, args->high, err));
         args->has_box = true;

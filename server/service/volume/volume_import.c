@@ -13,7 +13,6 @@
 #include "server/service/service.h"
 #include "server/service/volume/volume_service.h"
 
-#define MAX_WEIGHT 65535
 #define HALF_DIAGONAL 0.8661 /* of a cube's side, rounded up */
 
 enum {
@@ -81,7 +80,6 @@ enum vxd_status vxd_volume_import_scene_check(struct vxd_request *request,
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "box", "is required"));
     }
     VXD_TRY(vxd_volume_read_box(input->box, job->low, job->high, err));
-    VXD_TRY(vxd_volume_check_number(input->weight, "weight", 0, MAX_WEIGHT, err));
     request->bulk = true;
 out:
     return status;

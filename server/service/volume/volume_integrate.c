@@ -7,8 +7,6 @@
 #include "server/service/volume/volume_service.h"
 
 #define DEFAULT_DEPTH_MAX_M 3
-#define MAX_DEPTH_M 1000
-#define MAX_WEIGHT 65535
 
 enum {
     ENGINE_BYTES_A_PIXEL = 64 /* upload, depths in metres, and the frame map, at most */
@@ -49,12 +47,6 @@ enum vxd_status vxd_volume_integrate_check(struct vxd_request *request,
     VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     frame = &job->frame;
-    VXD_TRY(vxd_volume_check_number(input->depth_scale, "depth_scale", 0, 1e6, err));
-    VXD_TRY(
-        vxd_volume_check_number(input->depth_min_m, "depth_min_m", 0, MAX_DEPTH_M, err));
-    VXD_TRY(
-        vxd_volume_check_number(input->depth_max_m, "depth_max_m", 0, MAX_DEPTH_M, err));
-    VXD_TRY(vxd_volume_check_number(input->weight, "weight", 0, MAX_WEIGHT, err));
     VXD_TRY(vxd_volume_read_pose(input->t_map_camera, "T_map_camera",
                                  &frame->T_map_camera, err));
     if (input->deform[0] == '\0' && input->t_grid_camera != NULL) {
@@ -70,7 +62,6 @@ enum vxd_status vxd_volume_integrate_check(struct vxd_request *request,
     frame->depth_max_m =
         input->depth_max_m > 0 ? input->depth_max_m : DEFAULT_DEPTH_MAX_M;
     frame->weight = input->weight;
-    VXD_TRY(vxd_volume_check_number(input->carve_m, "carve_m", 0, MAX_DEPTH_M, err));
     frame->carve_m = input->carve_m;
     frame->weighting =
         input->inverse_square ? VXD_VOLUME_WEIGHT_INV_Z2 : VXD_VOLUME_WEIGHT_CONST;
@@ -81,7 +72,7 @@ enum vxd_status vxd_volume_integrate_check(struct vxd_request *request,
             vxd_volume_read_labels(request, &input->labels, &job->labels, frame, err));
     }
     request->cost_bytes = n_pixels(&frame->camera) * ENGINE_BYTES_A_PIXEL;
-    VXD_TRY(vxd_estimate_read_source(input->pose, &job->estimates, err));
+    job->estimates = input->pose == VOXELD__V1__POSE_SOURCE__POSE_ESTIMATE;
     if (job->estimates && input->deform[0] != '\0') {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "deform",
                          "goes with a pose that is given: tracking sees what the camera "

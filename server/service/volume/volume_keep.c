@@ -7,7 +7,6 @@
 #include "server/service/volume/volume_service.h"
 
 #define EVERYWHERE_M 1e12
-#define MAX_MIN_WEIGHT 65535
 
 /* What clear and decay say of a region. */
 struct wished_region {
@@ -38,7 +37,6 @@ static enum vxd_status read_region(const struct wished_region *input,
         }
         return VXD_OK;
     }
-    VXD_TRY(vxd_volume_check_number(input->radius_m, "radius_m", 0, 1e9, err));
     region->is_ball = true;
     region->radius = input->radius_m;
     if (input->centre != NULL) {
@@ -139,9 +137,6 @@ enum vxd_status vxd_volume_decay_check(struct vxd_request *request, struct vxd_e
 
     VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
-    VXD_TRY(vxd_volume_check_number(input->factor, "factor", 0, 1, err));
-    VXD_TRY(
-        vxd_volume_check_number(input->min_weight, "min_weight", 0, MAX_MIN_WEIGHT, err));
     wished =
         (struct wished_region){input->box, input->centre, input->radius_m, input->all};
     VXD_TRY(read_region(&wished, &job->decay.region, err));
@@ -202,19 +197,17 @@ enum vxd_status vxd_volume_copy_check(struct vxd_request *request, struct vxd_er
 {
     const Voxeld__V1__VolumeCopyRequest *input =
         (const Voxeld__V1__VolumeCopyRequest *)request->input;
-    const struct vxd_noun_durability durability = {
-        .one = "volume",
-        .durable = input->durable,
-        .fsync = (int)input->fsync,
-        .fsyncs = &voxeld__v1__volume_fsync__descriptor,
-        .journal_max_bytes = input->journal_max_bytes};
+    const struct vxd_noun_durability durability = {.one = "volume",
+                                                   .durable = input->durable,
+                                                   .fsync = (int)input->fsync,
+                                                   .journal_max_bytes =
+                                                       input->journal_max_bytes};
     struct copy_job *job;
     enum vxd_status status;
 
     VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     VXD_TRY(vxd_noun_check_name(input->to, "to", err));
-    VXD_TRY(vxd_volume_check_number(input->ttl_s, "ttl_s", 0, VXD_VOLUME_MAX_TTL_S, err));
     (void)snprintf(job->terms.name, sizeof job->terms.name, "%s", input->to);
     (void)snprintf(job->terms.owner, sizeof job->terms.owner, "%s",
                    request->principal.name);

@@ -11,9 +11,6 @@
 #include "server/service/volume/volume_service.h"
 
 #define DEFAULT_RANGE_MAX_M 100
-#define MAX_RANGE_M 1000
-#define MAX_WEIGHT 65535
-#define MAX_TIME 1e18
 
 enum {
     ENGINE_BYTES_A_POINT = 256, /* points, features, rays, touched blocks and sums */
@@ -51,7 +48,6 @@ static enum vxd_status check_times(const Voxeld__V1__VolumeIntegratePointsReques
 {
     double begin = input->time_begin;
     double end = begin == 0 && input->time_end == 0 ? 1 : input->time_end;
-    enum vxd_status status;
 
     if (input->time_field[0] == '\0') {
         if (input->t_map_sensor_end != NULL) {
@@ -60,18 +56,14 @@ static enum vxd_status check_times(const Voxeld__V1__VolumeIntegratePointsReques
         }
         return VXD_OK;
     }
-    VXD_TRY(vxd_volume_check_number(begin, "time_begin", -MAX_TIME, MAX_TIME, err));
-    VXD_TRY(vxd_volume_check_number(end, "time_end", -MAX_TIME, MAX_TIME, err));
     if (!(end > begin)) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "time_end",
                         "is %g, must be above time_begin (%g)", end, begin);
     }
     job->scan.time_column = add_channel(&job->clouds, input->time_field,
                                         1 / (end - begin), -begin / (end - begin));
-    status = vxd_volume_read_pose(input->t_map_sensor_end, "T_map_sensor_end",
-                                  &job->scan.T_map_sensor_end, err);
-out:
-    return status;
+    return vxd_volume_read_pose(input->t_map_sensor_end, "T_map_sensor_end",
+                                &job->scan.T_map_sensor_end, err);
 }
 
 static enum vxd_status check_cloud(struct vxd_request *request, struct vxd_err *err)
@@ -126,9 +118,8 @@ static enum vxd_status check_estimate(struct vxd_request *request, struct vxd_er
         (const Voxeld__V1__VolumeIntegratePointsRequest *)request->input;
     struct points_job *job = request->state;
     bool has_end = input->time_begin != 0 || input->time_end != 0;
-    enum vxd_status status;
 
-    VXD_TRY(vxd_estimate_read_source(input->pose, &job->estimates, err));
+    job->estimates = input->pose == VOXELD__V1__POSE_SOURCE__POSE_ESTIMATE;
     if (!job->estimates) {
         return input->odometry[0] == '\0'
                    ? VXD_OK
@@ -148,9 +139,7 @@ static enum vxd_status check_estimate(struct vxd_request *request, struct vxd_er
         job->deskew.end = has_end ? input->time_end : 1;
         job->moving.deskew = &job->deskew;
     }
-    status = vxd_estimate_check(request, &job->moving, &job->estimate, err);
-out:
-    return status;
+    return vxd_estimate_check(request, &job->moving, &job->estimate, err);
 }
 
 /* Points to the channels that the request names. */
@@ -197,13 +186,6 @@ enum vxd_status vxd_volume_integrate_points_check(struct vxd_request *request,
     job = request->state;
     scan = &job->scan;
     scan->time_column = scan->normal_column = scan->label_column = -1;
-    VXD_TRY(
-        vxd_volume_check_number(input->range_min_m, "range_min_m", 0, MAX_RANGE_M, err));
-    VXD_TRY(
-        vxd_volume_check_number(input->range_max_m, "range_max_m", 0, MAX_RANGE_M, err));
-    VXD_TRY(vxd_volume_check_number(input->carve_m, "carve_m", 0, MAX_RANGE_M, err));
-    VXD_TRY(vxd_volume_check_number(input->weight, "weight", 0, MAX_WEIGHT, err));
-    VXD_TRY(vxd_volume_check_number(input->image_time, "image_time", 0, 1, err));
     scan->range_min_m = input->range_min_m;
     scan->range_max_m = input->range_max_m > 0 ? input->range_max_m : DEFAULT_RANGE_MAX_M;
     scan->carve_m = input->carve_m;

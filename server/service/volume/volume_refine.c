@@ -11,12 +11,6 @@
 #define STAGE_NS_CPU 2e7
 #define STAGE_NS_CUDA 1e9
 
-#define MAX_BAND_M 1600
-#define MAX_SUBVOLUME_M 1e6
-#define MAX_TERM 1e6
-#define MAX_WEIGHT 65535
-#define MAX_DEPTH_M 1000
-
 enum {
     IMAGE_BYTES_A_PIXEL = 14 /* upload, grey and colour */
 };
@@ -37,53 +31,17 @@ struct refine_job {
 
 /* --- check ------------------------------------------------------------------------------ */
 
-static enum vxd_status check_count(uint32_t value, const char *field, uint32_t most,
-                                   struct vxd_err *err)
-{
-    return value <= most ? VXD_OK
-                         : vxd_fail(err, VXD_INVALID_ARGUMENT, field,
-                                    "is %u, must be at most %u", value, most);
-}
-
-static enum vxd_status read_weight(double value, const char *field, double *out,
-                                   struct vxd_err *err)
-{
-    enum vxd_status status = vxd_volume_check_number(value, field, 0, MAX_TERM, err);
-
-    *out = value > 0 ? value : *out;
-    return status;
-}
-
 static enum vxd_status read_options(const Voxeld__V1__VolumeRefineRequest *input,
                                     struct vxd_refine_options *out, struct vxd_err *err)
 {
-    enum vxd_status status;
-
     vxd_refine_options_init(out);
-    VXD_TRY(vxd_volume_check_number(input->band_m, "band_m", 0, MAX_BAND_M, err));
-    VXD_TRY(vxd_volume_check_number(input->min_weight, "min_weight", 0, MAX_WEIGHT, err));
-    VXD_TRY(vxd_volume_check_number(input->subvolume_m, "subvolume_m", 0, MAX_SUBVOLUME_M,
-                                    err));
-    VXD_TRY(
-        vxd_volume_check_number(input->depth_max_m, "depth_max_m", 0, MAX_DEPTH_M, err));
-    VXD_TRY(vxd_volume_check_number(input->learning_rate, "learning_rate", 0, 1, err));
-    VXD_TRY(read_weight(input->smooth, "smooth", &out->smooth, err));
-    VXD_TRY(read_weight(input->init, "init", &out->init, err));
-    VXD_TRY(read_weight(input->chroma, "chroma", &out->chroma, err));
-    VXD_TRY(read_weight(input->light, "light", &out->light, err));
-    VXD_TRY(check_count(input->rounds, "rounds", 100, err));
-    VXD_TRY(check_count(input->iterations, "iterations", 1000, err));
-    VXD_TRY(check_count(input->cg_iterations, "cg_iterations", 1000, err));
-    VXD_TRY(check_count(input->upsample, "upsample", VXD_REFINE_MAX_UPSAMPLE, err));
-    if (protobuf_c_enum_descriptor_get_value(&voxeld__v1__refine_solver__descriptor,
-                                             (int)input->solver) == NULL) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "solver",
-                         "is %d; known: REFINE_GAUSS_NEWTON, REFINE_ADAM",
-                         (int)input->solver));
-    }
+    out->smooth = input->smooth > 0 ? input->smooth : out->smooth;
+    out->init = input->init > 0 ? input->init : out->init;
+    out->chroma = input->chroma > 0 ? input->chroma : out->chroma;
+    out->light = input->light > 0 ? input->light : out->light;
     if (input->upsample > 0 && input->into[0] == '\0') {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "into",
-                         "is empty, but halved voxels need a new volume"));
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "into",
+                        "is empty, but halved voxels need a new volume");
     }
     out->band_m = input->band_m;
     out->min_weight = input->min_weight;
@@ -104,10 +62,12 @@ static enum vxd_status read_options(const Voxeld__V1__VolumeRefineRequest *input
     out->max_unknowns =
         input->max_unknowns < SIZE_MAX ? (size_t)input->max_unknowns : SIZE_MAX;
     out->makes_volume = input->into[0] != '\0';
-    VXD_TRY(check_count((uint32_t)(out->rounds * out->iterations), "iterations",
-                        VXD_REFINE_MAX_STEPS, err));
-out:
-    return status;
+    if (out->rounds * out->iterations > VXD_REFINE_MAX_STEPS) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "iterations",
+                        "are %d with those of all rounds, must be at most %d",
+                        out->rounds * out->iterations, VXD_REFINE_MAX_STEPS);
+    }
+    return VXD_OK;
 }
 
 static enum vxd_status read_keyframes(struct vxd_request *request,
@@ -145,12 +105,11 @@ enum vxd_status vxd_volume_refine_check(struct vxd_request *request, struct vxd_
 {
     const Voxeld__V1__VolumeRefineRequest *input =
         (const Voxeld__V1__VolumeRefineRequest *)request->input;
-    const struct vxd_noun_durability durability = {
-        .one = "volume",
-        .durable = input->durable,
-        .fsync = (int)input->fsync,
-        .fsyncs = &voxeld__v1__volume_fsync__descriptor,
-        .journal_max_bytes = input->journal_max_bytes};
+    const struct vxd_noun_durability durability = {.one = "volume",
+                                                   .durable = input->durable,
+                                                   .fsync = (int)input->fsync,
+                                                   .journal_max_bytes =
+                                                       input->journal_max_bytes};
     struct refine_job *job;
     enum vxd_status status;
 

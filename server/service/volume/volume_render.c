@@ -27,7 +27,6 @@ enum {
 #define MAX_DEPTH_M 1000
 #define MAX_PLACE_M 1e10   /* in the map */
 #define MAX_DISTANCE_M 1e6 /* from the volume's origin */
-#define MAX_WEIGHT 65535
 #define LEAST_M 0.1    /* from the surface's middle to where we put the eye */
 #define TRIAL_WIDTH 64 /* pixels of a row of the pictures by which a side is chosen */
 
@@ -94,19 +93,6 @@ static enum vxd_status check_place(const Voxeld__V1__Vec3 *v, const char *field,
 static enum vxd_status check_choices(const Voxeld__V1__VolumeRenderRequest *input,
                                      struct vxd_err *err)
 {
-    if ((int)input->show < 0 ||
-        input->show > VOXELD__V1__VOLUME_SHOW__VOLUME_SHOW_DEPTH) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "show",
-                        "is %d; VOLUME_SHOW_COLOUR, _HEIGHT, _NORMAL, _LABEL and _DEPTH "
-                        "are there",
-                        (int)input->show);
-    }
-    if ((int)input->encode < 0 ||
-        input->encode > VOXELD__V1__VOLUME_ENCODE__VOLUME_JPEG) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "encode",
-                        "is %d; VOLUME_PNG and VOLUME_JPEG are there",
-                        (int)input->encode);
-    }
     if (input->encode == VOXELD__V1__VOLUME_ENCODE__VOLUME_JPEG &&
         input->show == VOXELD__V1__VOLUME_SHOW__VOLUME_SHOW_DEPTH) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "encode",
@@ -124,21 +110,12 @@ static enum vxd_status check_numbers(const Voxeld__V1__VolumeRenderRequest *inpu
     VXD_TRY(check_place(input->target, "target", err));
     VXD_TRY(check_place(input->up, "up", err));
     VXD_TRY(check_place(input->sun_direction, "sun_direction", err));
-    VXD_TRY(vxd_volume_check_number(input->fov_y_deg, "fov_y_deg", 0, 179, err));
-    VXD_TRY(vxd_volume_check_number(input->sun, "sun", -1, 1000, err));
-    VXD_TRY(vxd_volume_check_number(input->ambient, "ambient", -1, 1000, err));
     VXD_TRY(vxd_volume_check_number(input->z_low_m, "z_low_m", -MAX_PLACE_M, MAX_PLACE_M,
                                     err));
     VXD_TRY(vxd_volume_check_number(input->z_high_m, "z_high_m", -MAX_PLACE_M,
                                     MAX_PLACE_M, err));
-    VXD_TRY(vxd_volume_check_number(input->min_weight, "min_weight", 0, MAX_WEIGHT, err));
-    VXD_TRY(
-        vxd_volume_check_number(input->depth_max_m, "depth_max_m", 0, MAX_DEPTH_M, err));
-    VXD_TRY(vxd_volume_check_number(input->width, "width", 0, MAX_SIDE, err));
-    VXD_TRY(vxd_volume_check_number(input->height, "height", 0,
-                                    input->panorama ? VXD_LIDAR_MAX_ROWS : MAX_SIDE,
-                                    err));
-    status = vxd_volume_check_number(input->quality, "quality", 0, 100, err);
+    status = vxd_volume_check_number(
+        input->height, "height", 0, input->panorama ? VXD_LIDAR_MAX_ROWS : MAX_SIDE, err);
 out:
     return status;
 }

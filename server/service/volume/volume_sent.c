@@ -83,13 +83,6 @@ static enum vxd_status read_depth(struct vxd_request *request,
     size_t element_bytes = is_float ? sizeof(float) : sizeof(uint16_t);
     enum vxd_status status;
 
-    if (!is_file && !is_float &&
-        sent->depth_type != VOXELD__V1__VOLUME_DEPTH__VOLUME_DEPTH_UINT16) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "depth_type",
-                         "is %d; known: VOLUME_DEPTH_FILE, VOLUME_DEPTH_UINT16, "
-                         "VOLUME_DEPTH_FLOAT32",
-                         (int)sent->depth_type));
-    }
     frame->dtype = is_float ? VXD_FLOAT32 : VXD_UINT16;
     if (!is_file) {
         VXD_TRY(
@@ -151,11 +144,6 @@ static enum vxd_status read_colour(struct vxd_request *request,
     const void *bytes = NULL;
     enum vxd_status status;
 
-    if (!is_file && sent->colour_type != VOXELD__V1__VOLUME_COLOUR__VOLUME_COLOUR_RGB) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "colour_type",
-                         "is %d; known: VOLUME_COLOUR_FILE, VOLUME_COLOUR_RGB",
-                         (int)sent->colour_type));
-    }
     if (is_file) {
         VXD_TRY(decode(request, &sent->colour, "colour", colour, err));
         if (colour->sample_bytes != 1) {

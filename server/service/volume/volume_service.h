@@ -23,8 +23,6 @@ enum {
     VXD_VOLUME_MAX_PIXELS = 1 << 22 /* of an image or picture; a frame's stage is short */
 };
 
-#define VXD_VOLUME_MAX_TTL_S 31536000.0
-
 /* What 2 GiB leave for the arrays beside all other fields. */
 #define VXD_VOLUME_REPLY_BYTES ((size_t)INT32_MAX - ((size_t)1 << 20))
 

@@ -10,8 +10,6 @@
 #include "server/service/service.h"
 #include "server/service/volume/volume_service.h"
 
-#define MAX_WEIGHT 65535
-
 /* Voxels of the volume that a stage looks at. */
 #define STAGE_VOXELS_CPU ((size_t)1 << 18)
 #define STAGE_VOXELS_CUDA ((size_t)1 << 24)
@@ -46,7 +44,6 @@ enum vxd_status vxd_volume_stamp_check(struct vxd_request *request, struct vxd_e
     VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     VXD_TRY(vxd_noun_check_name(input->scene, "scene", err));
-    VXD_TRY(vxd_volume_check_number(input->min_weight, "min_weight", 0, MAX_WEIGHT, err));
     if (input->box != NULL) {
         VXD_TRY(vxd_volume_read_box(input->box, job->args.low, job->args.high, err));
         job->args.has_box = true;

@@ -9,8 +9,6 @@
 #include "server/service/volume/volume_service.h"
 
 #define DEFAULT_DEPTH_MAX_M 3
-#define MAX_DEPTH_M 1000
-#define MAX_WEIGHT 65535
 
 /* Steps of all rays of a request at most: some seconds. */
 #define MAX_STEPS_CPU 0x1p29
@@ -82,31 +80,16 @@ static size_t n_pixels(const struct vxd_volume_camera *camera)
 /* --- check ------------------------------------------------------------------------------ */
 
 /* Steps on each level: half as many on each finer one. */
-static enum vxd_status read_levels(const struct track_sent *sent,
-                                   struct vxd_track_options *options, struct vxd_err *err)
+static void read_levels(const struct track_sent *sent, struct vxd_track_options *options)
 {
     uint32_t n = sent->iterations > 0 ? sent->iterations : 8;
 
-    if (sent->levels > VXD_TRACK_MAX_LEVELS) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "levels", "is %u, must be 1 to %d",
-                        sent->levels, VXD_TRACK_MAX_LEVELS);
-    }
-    if (n > 100) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "iterations",
-                        "is %u, must be 1 to 100", n);
-    }
-    if (sent->max_pixels > VXD_TRACK_MAX_PIXELS) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "max_pixels",
-                        "is %u, must be 1000 to %d", sent->max_pixels,
-                        VXD_TRACK_MAX_PIXELS);
-    }
     options->max_pixels = (int)sent->max_pixels;
     options->n_levels = sent->levels > 0 ? (int)sent->levels : 3;
     for (int i = 0; i < options->n_levels; i++) {
         options->iterations[i] = (int)n;
         n = n / 2 > MIN_ITERATIONS ? n / 2 : n < MIN_ITERATIONS ? n : MIN_ITERATIONS;
     }
-    return VXD_OK;
 }
 
 static enum vxd_status read_sent(struct vxd_request *request,
@@ -118,18 +101,13 @@ static enum vxd_status read_sent(struct vxd_request *request,
     size_t most;
     enum vxd_status status;
 
-    VXD_TRY(vxd_volume_check_number(sent->depth_scale, "depth_scale", 0, 1e6, err));
-    VXD_TRY(
-        vxd_volume_check_number(sent->depth_min_m, "depth_min_m", 0, MAX_DEPTH_M, err));
-    VXD_TRY(
-        vxd_volume_check_number(sent->depth_max_m, "depth_max_m", 0, MAX_DEPTH_M, err));
     VXD_TRY(vxd_volume_read_pose(sent->prior, "T_map_camera", &frame->T_map_camera, err));
     job->finding.has_prior = sent->prior != NULL;
     frame->depth_scale = sent->depth_scale;
     frame->depth_min_m = sent->depth_min_m;
     frame->depth_max_m = sent->depth_max_m > 0 ? sent->depth_max_m : DEFAULT_DEPTH_MAX_M;
     job->finding.options = sent->options;
-    VXD_TRY(read_levels(sent, &job->finding.options, err));
+    read_levels(sent, &job->finding.options);
     VXD_TRY(vxd_track_options_init(&job->finding.options, err));
     VXD_TRY(vxd_volume_read_images(request, &sent->images, &job->depth, &job->colour,
                                    frame, err));
@@ -165,7 +143,6 @@ enum vxd_status vxd_volume_track_and_integrate_check(struct vxd_request *request
 
     VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
-    VXD_TRY(vxd_volume_check_number(input->weight, "weight", 0, MAX_WEIGHT, err));
     job->frame.weight = input->weight;
     job->frame.weighting =
         input->inverse_square ? VXD_VOLUME_WEIGHT_INV_Z2 : VXD_VOLUME_WEIGHT_CONST;

@@ -26,15 +26,6 @@ static enum vxd_status fail_enum(struct vxd_err *err, const char *field,
     return vxd_fail(err, VXD_INVALID_ARGUMENT, field, "is %d; known: %s", value, names);
 }
 
-static enum vxd_status check_enum(const char *field,
-                                  const ProtobufCEnumDescriptor *descriptor, int value,
-                                  struct vxd_err *err)
-{
-    return protobuf_c_enum_descriptor_get_value(descriptor, value) != NULL
-               ? VXD_OK
-               : fail_enum(err, field, descriptor, value);
-}
-
 static enum vxd_status check_size(struct vxd_voxelize_job *job, struct vxd_err *err)
 {
     static const char *const fields[3] = {"size.x", "size.y", "size.z"};
@@ -101,10 +92,6 @@ static enum vxd_status check_lattice(struct vxd_voxelize_job *job, struct vxd_er
 
     VXD_TRY(check_size(job, err));
     VXD_TRY(check_range(job, err));
-    VXD_TRY(
-        check_enum("rule", &voxeld__v1__voxel_rule__descriptor, (int)input->rule, err));
-    VXD_TRY(check_enum("order", &voxeld__v1__voxel_order__descriptor, (int)input->order,
-                       err));
     job->rule = input->rule;
     if (job->rule == VOXELD__V1__VOXEL_RULE__VOXEL_RULE_UNSPECIFIED) {
         job->rule = job->args.has_range ? VOXELD__V1__VOXEL_RULE__SPCONV
@@ -207,11 +194,6 @@ static enum vxd_status check_outputs(struct vxd_voxelize_job *job, struct vxd_er
         }
         job->results[arrays[value - VOXELD__V1__VOXEL_OUTPUT__OUTPUT_COORDS]].selected =
             true;
-    }
-    if (input->max_points > VXD_VOXELIZE_MAX_POINTS) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "max_points",
-                        "is %u, at most %d is allowed", input->max_points,
-                        VXD_VOXELIZE_MAX_POINTS);
     }
     job->args.max_points = input->max_points;
     job->args.max_voxels = input->max_voxels;

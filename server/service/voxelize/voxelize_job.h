@@ -9,8 +9,7 @@
 #include "voxeld/v1/voxelize.pb-c.h"
 
 enum {
-    VXD_VOXELIZE_MAX_CLOUDS = 1024,
-    VXD_VOXELIZE_MAX_POINTS = 65536 /* kept a voxel */
+    VXD_VOXELIZE_MAX_CLOUDS = 1024
 };
 
 /* The engine's result arrays, in one block of device memory. */

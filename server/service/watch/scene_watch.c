@@ -12,8 +12,6 @@
 #include "voxeld/v1/watch.pb-c.h"
 
 #define DEFAULT_BYTES ((uint32_t)1 << 20)
-#define MOST_BYTES ((uint32_t)1 << 30)
-#define MOST_WAIT_MS 86400000u
 /* A wait ends so long before the request's own time is over. */
 #define SPARE_NS INT64_C(250000000)
 /* A collection may swap the store between the two pins. */
@@ -36,25 +34,12 @@ static const Voxeld__V1__SceneWatchRequest *input_of(const struct vxd_request *r
 static enum vxd_status check_ranges(const Voxeld__V1__SceneWatchRequest *input,
                                     struct vxd_err *err)
 {
-    enum vxd_status status;
-
-    if (input->max_bytes > MOST_BYTES) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "max_bytes", "is %u, at most %u",
-                        input->max_bytes, MOST_BYTES);
-    }
-    if (input->timeout_ms > MOST_WAIT_MS) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "timeout_ms", "is %u, at most %u",
-                        input->timeout_ms, MOST_WAIT_MS);
-    }
     if (input->after != NULL && input->after->to_version > 0 &&
         input->after->to_version <= input->after->version) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "after.to_version",
                         "must be above after.version, or 0");
     }
-    status = vxd_scene_check_level(input->level, err);
-    return status == VXD_OK && input->box != NULL
-               ? vxd_scene_check_box(input->box, "box", err)
-               : status;
+    return input->box != NULL ? vxd_scene_check_box(input->box, "box", err) : VXD_OK;
 }
 
 enum vxd_status vxd_scene_watch_check(struct vxd_request *request, struct vxd_err *err)

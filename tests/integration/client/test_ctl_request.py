@@ -27,7 +27,7 @@ def face_commands() -> dict[str, str]:
     for noun, face in FACES.items():
         ctl = face.get("ctl", {})
         for command in ctl.get("commands", []):
-            if ctl.get("runs") and "method" in command:
+            if (ctl.get("runs") or ctl.get("requests")) and "method" in command:
                 word = "" if command.get("top") else f"{ctl.get('word', noun)} "
                 found[word + command["name"]] = command["method"]
     return found
@@ -82,6 +82,9 @@ def test_replies_are_those_of_http(pair: tuple[Daemon, Daemon, Path]) -> None:
     edit = {"name": "yard", "operations": [{"ball": BALL, "material": 3}]}
     reply = ask(pair, "scene edit", edit)
     assert int(reply["change"]["nAdded"]) > 500
+    view = {"name": "yard", "width": 32, "height": 24, "encode": "RENDER_PNG"}
+    picture = ask(pair, "scene render", view)
+    assert picture["image"] and ask(pair, "scene show", view)["image"] == picture["image"]
     info = ask(pair, "scene info", {"name": "yard"})  # with the digest of its voxels
     assert info["scene"]["nOccupied"] == reply["change"]["nAdded"]
     spec = {"keyDtype": "INT32", "nComponents": 3, "values": [{"name": "n", "dtype": "UINT32"}]}

@@ -71,7 +71,7 @@ double call_ms(const struct call *call);
 /* Sleeps; and queues a job that does. One of HELD_MS is held until let_jobs_go: what a test
  * does meanwhile happens while a stage runs, however slow the machine. */
 enum {
-    HELD_MS = 3600000
+    HELD_MS = 60000
 };
 void wait_ms(long ms);
 enum vxd_status push_sleep(struct vxd_queue *queue, uint32_t ms, struct vxd_err *err);

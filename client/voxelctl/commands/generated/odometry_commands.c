@@ -11,30 +11,33 @@ static int run_create(struct voxeld_client *client, const struct ctl_globals *gl
                       const struct ctl_odometry_args *args)
 {
     struct voxeld_odometry_create_request request = {0};
-    int result;
-    struct voxeld_odometries *r;
+    struct voxeld_odometries *r = NULL;
     struct voxeld_error error;
+    int result = CTL_OK;
 
     ctl_odometry_create_request(args, &request);
-    result = ctl_odometry_fill_create(args, &request);
-    if (result != CTL_OK) {
-        return result;
+    if (result == CTL_OK && args->initial != NULL) {
+        result = ctl_read_pose(args->initial, &request.initial);
     }
-    if (voxeld_odometry_create(client, &request, &r, &error) != VOXELD_OK) {
-        return ctl_failed(args->words[0], &error);
+    if (result == CTL_OK &&
+        voxeld_odometry_create(client, &request, &r, &error) != VOXELD_OK) {
+        result = ctl_failed(args->words[0], &error);
     }
-    if (globals->json) {
-        (void)fputc('{', stdout);
-        (void)printf("\"existed\": %s", r->existed ? "true" : "false");
-        (void)fputs(", \"odometry\": ", stdout);
-        ctl_odometry_print_json(&r->odometries[0]);
-        (void)fputs("}\n", stdout);
-    } else {
-        (void)printf("%s ", r->existed ? "there already:" : "made");
-        ctl_odometry_print_line(&r->odometries[0]);
+    if (result == CTL_OK) {
+        if (globals->json) {
+            (void)fputc('{', stdout);
+            (void)printf("\"existed\": %s", r->existed ? "true" : "false");
+            (void)fputs(", \"odometry\": ", stdout);
+            ctl_odometry_print_json(&r->odometries[0]);
+            (void)fputs("}\n", stdout);
+        } else {
+            (void)printf("%s ", r->existed ? "there already:" : "made");
+            ctl_odometry_print_line(&r->odometries[0]);
+        }
+        result = ctl_flush();
     }
     voxeld_odometries_free(r);
-    return ctl_flush();
+    return result;
 }
 
 static int run_drop(struct voxeld_client *client, const struct ctl_globals *globals,
@@ -100,26 +103,29 @@ static int run_reset(struct voxeld_client *client, const struct ctl_globals *glo
                      const struct ctl_odometry_args *args)
 {
     struct voxeld_odometry_reset_request request = {0};
-    int result;
-    struct voxeld_odometries *r;
+    struct voxeld_odometries *r = NULL;
     struct voxeld_error error;
+    int result = CTL_OK;
 
     ctl_odometry_reset_request(args, &request);
-    result = ctl_odometry_fill_reset(args, &request);
-    if (result != CTL_OK) {
-        return result;
+    if (result == CTL_OK && args->initial != NULL) {
+        result = ctl_read_pose(args->initial, &request.initial);
     }
-    if (voxeld_odometry_reset(client, &request, &r, &error) != VOXELD_OK) {
-        return ctl_failed(args->words[0], &error);
+    if (result == CTL_OK &&
+        voxeld_odometry_reset(client, &request, &r, &error) != VOXELD_OK) {
+        result = ctl_failed(args->words[0], &error);
     }
-    if (globals->json) {
-        ctl_odometry_print_json(&r->odometries[0]);
-        (void)fputc('\n', stdout);
-    } else {
-        ctl_odometry_print_info(&r->odometries[0]);
+    if (result == CTL_OK) {
+        if (globals->json) {
+            ctl_odometry_print_json(&r->odometries[0]);
+            (void)fputc('\n', stdout);
+        } else {
+            ctl_odometry_print_info(&r->odometries[0]);
+        }
+        result = ctl_flush();
     }
     voxeld_odometries_free(r);
-    return ctl_flush();
+    return result;
 }
 
 static const struct sub {

@@ -117,6 +117,40 @@ static int run_optimize(struct voxeld_client *client, const struct ctl_globals *
     return ctl_flush();
 }
 
+static int run_keyframe(struct voxeld_client *client, const struct ctl_globals *globals,
+                        const struct ctl_posegraph_args *args)
+{
+    struct voxeld_posegraph_add_keyframe_request request = {0};
+    struct voxeld_posegraph_change *r = NULL;
+    struct voxeld_error error;
+    struct voxeld_cloud *cloud = NULL;
+    int result = CTL_OK;
+
+    ctl_posegraph_keyframe_request(args, &request);
+    if (result == CTL_OK && args->pose != NULL) {
+        result = ctl_read_pose(args->pose, &request.T_map_node);
+    }
+    if (result == CTL_OK) {
+        result = ctl_read_cloud_file(args->words[1], args->format, &cloud);
+        request.cloud = cloud;
+    }
+    if (result == CTL_OK &&
+        voxeld_posegraph_add_keyframe(client, &request, &r, &error) != VOXELD_OK) {
+        result = ctl_failed(args->words[0], &error);
+    }
+    if (result == CTL_OK) {
+        if (globals->json) {
+            ctl_posegraph_keyframe_json(r);
+        } else {
+            ctl_posegraph_print_keyframe(args, r);
+        }
+        result = ctl_flush();
+    }
+    voxeld_posegraph_change_free(r);
+    voxeld_cloud_free(cloud);
+    return result;
+}
+
 static int run_rebuild(struct voxeld_client *client, const struct ctl_globals *globals,
                        const struct ctl_posegraph_args *args)
 {
@@ -157,6 +191,26 @@ static int run_rebuild_status(struct voxeld_client *client,
     return ctl_flush();
 }
 
+static int run_rebuild_cancel(struct voxeld_client *client,
+                              const struct ctl_globals *globals,
+                              const struct ctl_posegraph_args *args)
+{
+    bool was_running = false;
+    struct voxeld_error error;
+
+    if (voxeld_posegraph_rebuild_cancel(client, NULL, args->words[0], &was_running,
+                                        &error) != VOXELD_OK) {
+        return ctl_failed(args->words[0], &error);
+    }
+    if (globals->json) {
+        (void)printf("{\"was_running\": %s}\n", was_running ? "true" : "false");
+    } else {
+        (void)printf("%s%s\n", args->words[0],
+                     was_running ? ": the rebuild ends" : ": no rebuild runs");
+    }
+    return ctl_flush();
+}
+
 static const struct sub {
     const struct ctl_manual *manual;
     ctl_posegraph_run_fn *run;
@@ -172,11 +226,11 @@ static const struct sub {
     {.manual = &ctl_posegraph_load_manual, .run = ctl_posegraph_load},
     {.manual = &ctl_posegraph_optimize_manual, .run = run_optimize},
     {.manual = &ctl_posegraph_save_manual, .run = ctl_posegraph_save},
-    {.manual = &ctl_posegraph_keyframe_manual, .run = ctl_posegraph_keyframe},
+    {.manual = &ctl_posegraph_keyframe_manual, .run = run_keyframe},
     {.manual = &ctl_posegraph_relocalize_manual, .run = ctl_posegraph_relocalize},
     {.manual = &ctl_posegraph_rebuild_manual, .run = run_rebuild},
     {.manual = &ctl_posegraph_rebuild_status_manual, .run = run_rebuild_status},
-    {.manual = &ctl_posegraph_rebuild_cancel_manual, .run = ctl_posegraph_rebuild_cancel},
+    {.manual = &ctl_posegraph_rebuild_cancel_manual, .run = run_rebuild_cancel},
 };
 
 static int run_parsed(const struct sub *sub, struct ctl_globals *globals,

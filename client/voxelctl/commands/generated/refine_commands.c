@@ -26,6 +26,25 @@ static int run_progress(struct voxeld_client *client, const struct ctl_globals *
     return ctl_flush();
 }
 
+static int run_cancel(struct voxeld_client *client, const struct ctl_globals *globals,
+                      const struct ctl_refine_args *args)
+{
+    bool was_running = false;
+    struct voxeld_error error;
+
+    if (voxeld_volume_refine_cancel(client, NULL, args->words[0], &was_running, &error) !=
+        VOXELD_OK) {
+        return ctl_failed(args->words[0], &error);
+    }
+    if (globals->json) {
+        (void)printf("{\"was_running\": %s}\n", was_running ? "true" : "false");
+    } else {
+        (void)printf("%s%s\n", args->words[0],
+                     was_running ? " is refined no more" : " was not being refined");
+    }
+    return ctl_flush();
+}
+
 static const struct sub {
     const struct ctl_manual *manual;
     ctl_refine_run_fn *run;
@@ -35,7 +54,7 @@ static const struct sub {
 } subs[] = {
     {.manual = &ctl_refine_run_manual, .run = ctl_refine_run},
     {.manual = &ctl_refine_progress_manual, .run = run_progress},
-    {.manual = &ctl_refine_cancel_manual, .run = ctl_refine_cancel},
+    {.manual = &ctl_refine_cancel_manual, .run = run_cancel},
 };
 
 static int run_parsed(const struct sub *sub, struct ctl_globals *globals,

@@ -27,6 +27,25 @@ static int run_progress(struct voxeld_client *client, const struct ctl_globals *
     return ctl_flush();
 }
 
+static int run_cancel(struct voxeld_client *client, const struct ctl_globals *globals,
+                      const struct ctl_slac_args *args)
+{
+    bool was_running = false;
+    struct voxeld_error error;
+
+    if (voxeld_slac_cancel(client, NULL, args->words[0], &was_running, &error) !=
+        VOXELD_OK) {
+        return ctl_failed(args->words[0], &error);
+    }
+    if (globals->json) {
+        (void)printf("{\"was_running\": %s}\n", was_running ? "true" : "false");
+    } else {
+        (void)printf("%s%s\n", args->words[0],
+                     was_running ? ": cancelled" : ": it had ended");
+    }
+    return ctl_flush();
+}
+
 static int run_volume(struct voxeld_client *client, const struct ctl_globals *globals,
                       const struct ctl_slac_args *args)
 {
@@ -56,7 +75,7 @@ static const struct sub {
 } subs[] = {
     {.manual = &ctl_slac_optimize_manual, .run = ctl_slac_optimize},
     {.manual = &ctl_slac_progress_manual, .run = run_progress},
-    {.manual = &ctl_slac_cancel_manual, .run = ctl_slac_cancel},
+    {.manual = &ctl_slac_cancel_manual, .run = run_cancel},
     {.manual = &ctl_slac_apply_manual, .run = ctl_slac_apply},
     {.manual = &ctl_slac_volume_manual, .run = run_volume},
 };

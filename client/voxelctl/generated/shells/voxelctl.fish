@@ -1132,6 +1132,7 @@ complete -c voxelctl -n '__voxelctl_at "scene render"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l look -d 'the point in the middle of the picture (without both: a view of all that is occupied)'
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l mode -x -a 'colour height depth normal material ao path age label' -d 'colour, height, depth, normal, material, ao, path, age (by who changed it last) or label (without light)'
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l no-shadows -d 'the sun throws none'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l request
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l samples -d 'rays of a pixel, for smooth edges; default 1, of path 16'
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l size -d 'pixels'
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l timeout
@@ -1168,6 +1169,7 @@ complete -c voxelctl -n '__voxelctl_at "scene show"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l look -d 'the point in the middle of the picture (without both: a view of all that is occupied)'
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l mode -x -a 'colour height depth normal material ao path age label' -d 'colour, height, depth, normal, material, ao, path, age (by who changed it last) or label (without light)'
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l no-shadows -d 'the sun throws none'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l request
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l samples -d 'rays of a pixel, for smooth edges; default 1, of path 16'
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l size -d 'pixels'
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l timeout

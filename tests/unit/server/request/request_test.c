@@ -114,9 +114,9 @@ static void test_body_faulty_is_refused_with_its_path(void)
     check_answer(server, method("self_test"), NULL, "{\"nope\": 1}", VXD_INVALID_ARGUMENT,
                  "nope", "");
     check_answer(server, method("self_test"), NULL, "{\"durationMs\": 60001}",
-                 VXD_INVALID_ARGUMENT, "duration_ms", "60001, at most 60000");
+                 VXD_INVALID_ARGUMENT, "duration_ms", "is 60001, it must be 0 to 60000");
     check_answer(server, method("self_test"), NULL, "{\"nPoints\": 1000001}",
-                 VXD_INVALID_ARGUMENT, "n_points", "at most 1000000");
+                 VXD_INVALID_ARGUMENT, "n_points", "it must be 0 to 1000000");
     check_answer(server, method("set_log_level"), NULL, "{\"level\": \"loud\"}",
                  VXD_INVALID_ARGUMENT, "level", "\"loud\" is no log level");
     call_begin(&call);

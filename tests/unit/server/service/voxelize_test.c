@@ -55,7 +55,7 @@ static const struct {
     {WITH("\"reduce\":[0]"), "reduce[0]", "is 0"},
     {WITH("\"outputs\":[\"OUTPUT_POINTS\"]"), "outputs[0]",
      "needs features, max_points (0)"},
-    {WITH("\"maxPoints\":65537"), "max_points", "65537, at most 65536"},
+    {WITH("\"maxPoints\":65537"), "max_points", "is 65537, it must be 0 to 65536"},
     {WITH("\"noFeatures\":true,\"features\":[\"x\"]"), "no_features",
      "features are asked"},
     {WITH("\"noFeatures\":true,\"reduce\":[1]"), "no_features", "reductions are asked"},
