@@ -6,6 +6,9 @@
 #define DEFAULT_PIXELS 160000
 #define MIN_SIDE 16 /* of the coarsest level, pixels */
 
+/* A level each, and sums at the pose that was found, of two kinds. */
+#define N_ITERATE_CALLS (VXD_TRACK_MAX_LEVELS + 2)
+
 /* ---- Options ---- */
 
 /* A number that is 0 for its default. */
@@ -102,8 +105,8 @@ struct track {
     int n_levels;
     struct vxd_track_level levels[VXD_TRACK_MAX_LEVELS]; /* finest first */
     struct vxd_track_live_call live;
-    struct vxd_track_model_call model;
     struct vxd_volume_cast_args cast;
+    uint32_t *arrived; /* N_ITERATE_CALLS */
     struct vxd_buffer scratch;
     struct vxd_buffer host;
 };
@@ -175,6 +178,13 @@ static void init_level(const struct track *track, int k, struct vxd_track_level 
     init_rule(track, &level->rule);
 }
 
+/* What stands in device memory at first: the work of the method and that of planes alone, and words
+ * that blocks count in. */
+struct start {
+    struct vxd_track_work work[2];
+    uint32_t arrived[N_ITERATE_CALLS];
+};
+
 /* Lays all arrays out in one block. */
 static enum vxd_status lay_out(struct vxd_queue *queue, struct track *track,
                                struct vxd_err *err)
@@ -188,8 +198,9 @@ static enum vxd_status lay_out(struct vxd_queue *queue, struct track *track,
     size_t normal = 0;
     size_t colour = 0;
     size_t strips = 0;
-    size_t work = 0;
+    size_t start = 0;
     size_t total = 0;
+    size_t n_scratch = VXD_ON_CUDA(queue->context) ? 0 : n;
     bool fits = true;
     char *at;
     enum vxd_status status;
@@ -202,14 +213,14 @@ static enum vxd_status lay_out(struct vxd_queue *queue, struct track *track,
                vxd_layout_add(&total, VXD_TRACK_N_PLANES * track->levels[k].live.n,
                               sizeof(float), &model[k]);
     }
-    fits = fits && vxd_layout_add(&total, n, sizeof(float), &depths) &&
-           vxd_layout_add(&total, n, sizeof(float), &filtered) &&
+    fits = fits && vxd_layout_add(&total, n_scratch, sizeof(float), &depths) &&
+           vxd_layout_add(&total, n_scratch, sizeof(float), &filtered) &&
            vxd_layout_add(&total, n, sizeof(float), &depth) &&
            vxd_layout_add(&total, 3 * n, sizeof(float), &normal) &&
            vxd_layout_add(&total, 3 * n, 1, &colour) &&
-           vxd_layout_add(&total, track->levels[0].n_strips * VXD_TRACK_N_SUMS,
+           vxd_layout_add(&total, 2 * track->levels[0].n_strips * VXD_TRACK_N_SUMS,
                           sizeof(float), &strips) &&
-           vxd_layout_add(&total, 2, sizeof(struct vxd_track_work), &work);
+           vxd_layout_add(&total, 1, sizeof(struct start), &start);
     if (!fits) { /* of at most VXD_TRACK_MAX_PIXELS they do */
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "%zu pixels are too many", n);
     }
@@ -221,11 +232,12 @@ static enum vxd_status lay_out(struct vxd_queue *queue, struct track *track,
         level->live.planes = (float *)(void *)(at + live[k]);
         level->model.planes = (float *)(void *)(at + model[k]);
         level->strips = (float *)(void *)(at + strips);
-        level->work = (struct vxd_track_work *)(void *)(at + work);
+        level->work = ((struct start *)(void *)(at + start))->work;
     }
+    track->arrived = ((struct start *)(void *)(at + start))->arrived;
+    track->live.is_filtered = !track->options.no_filter;
     track->live.depths = (float *)(void *)(at + depths);
-    track->live.filtered =
-        track->options.no_filter ? NULL : (float *)(void *)(at + filtered);
+    track->live.filtered = (float *)(void *)(at + filtered);
     track->cast.depth = (float *)(void *)(at + depth);
     track->cast.normal = (float *)(void *)(at + normal);
     track->cast.colour = track->needs_grey ? (uint8_t *)(at + colour) : NULL;
@@ -295,6 +307,7 @@ static enum vxd_status make_images(struct vxd_queue *queue, struct vxd_volume *v
                                    struct track *track, struct vxd_err *err)
 {
     const struct vxd_volume_frame *frame = track->frame;
+    struct vxd_track_pyramids_call pyramids;
     enum vxd_status status;
 
     VXD_TRY(init_source(track, &track->live.source, err));
@@ -306,27 +319,22 @@ static enum vxd_status make_images(struct vxd_queue *queue, struct vxd_volume *v
     track->cast.depth_max_m = frame->depth_max_m;
     track->cast.weight_threshold = track->options.min_weight;
     VXD_TRY(vxd_volume_cast(queue, volume, &track->cast, err));
-    track->model = (struct vxd_track_model_call){.image = track->levels[0].model,
-                                                 .camera = track->levels[0].camera,
-                                                 .depth = track->cast.depth,
-                                                 .normal = track->cast.normal,
-                                                 .colour = track->cast.colour};
+    pyramids = (struct vxd_track_pyramids_call){.n_levels = track->n_levels,
+                                                .camera = track->levels[0].camera,
+                                                .depth = track->cast.depth,
+                                                .normal = track->cast.normal,
+                                                .colour = track->cast.colour};
+    for (int k = 0; k < track->n_levels; k++) {
+        pyramids.live[k] = track->levels[k].live;
+        pyramids.model[k] = track->levels[k].model;
+    }
     for (int i = 0; i < 3; i++) {
         for (int j = 0; j < 3; j++) {
-            track->model.to_camera[4 * i + j] =
+            pyramids.to_camera[4 * i + j] =
                 (float)frame->T_map_camera.rotation[3 * j + i];
         }
     }
-    VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_model)(queue, &track->model, err));
-    for (int k = 1; k < track->n_levels; k++) {
-        struct vxd_track_halve_call live = {track->levels[k - 1].live,
-                                            track->levels[k].live};
-        struct vxd_track_halve_call model = {track->levels[k - 1].model,
-                                             track->levels[k].model};
-
-        VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_halve)(queue, &live, err));
-        VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_halve)(queue, &model, err));
-    }
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_pyramids)(queue, &pyramids, err));
 out:
     return status;
 }
@@ -338,20 +346,23 @@ static enum vxd_status iterate(struct vxd_queue *queue, const struct track *trac
 {
     int skipped = track->options.n_levels - track->n_levels;
     struct vxd_track_work *work = track->levels[0].work;
+    uint32_t *arrived = track->arrived;
     struct vxd_track_iterate_call last = {.n = 0};
     enum vxd_status status = VXD_OK;
 
     for (int k = track->n_levels - 1; k >= 0; k--) {
         struct vxd_track_iterate_call call = {
             .level = track->levels[k],
-            .n = track->options.iterations[skipped + track->n_levels - 1 - k]};
+            .n = track->options.iterations[skipped + track->n_levels - 1 - k],
+            .arrived = arrived++};
 
         if (call.n > 0) {
             VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_iterate)(queue, &call, err));
         }
     }
     if (track->needs_grey) {
-        struct vxd_track_iterate_call planes = {.level = track->levels[0], .n = 0};
+        struct vxd_track_iterate_call planes = {
+            .level = track->levels[0], .n = 0, .arrived = arrived++};
 
         planes.level.rule.use_plane = 1;
         planes.level.rule.use_grey = 0;
@@ -359,6 +370,7 @@ static enum vxd_status iterate(struct vxd_queue *queue, const struct track *trac
         VXD_TRY(vxd_queue_copy(queue, work + 1, work, sizeof *work, err));
     }
     last.level = track->levels[0];
+    last.arrived = arrived;
     VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_iterate)(queue, &last, err));
 out:
     return status;
@@ -368,9 +380,10 @@ static enum vxd_status run(struct vxd_queue *queue, struct vxd_volume *volume,
                            struct track *track, struct vxd_track_result *out,
                            struct vxd_err *err)
 {
-    static const struct vxd_track_work start = {
-        .pose = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0},
-        .T = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0}};
+    static const struct start start = {
+        .work = {
+            {.pose = {[0] = 1, [5] = 1, [10] = 1}, .T = {[0] = 1, [5] = 1, [10] = 1}},
+            {.pose = {[0] = 1, [5] = 1, [10] = 1}, .T = {[0] = 1, [5] = 1, [10] = 1}}}};
     struct vxd_track_work *work;
     const struct vxd_track_work *found;
     const void *read = NULL;
@@ -379,7 +392,6 @@ static enum vxd_status run(struct vxd_queue *queue, struct vxd_volume *volume,
     VXD_TRY(lay_out(queue, track, err));
     work = track->levels[0].work;
     VXD_TRY(vxd_queue_copy(queue, work, &start, sizeof start, err));
-    VXD_TRY(vxd_queue_copy(queue, work + 1, &start, sizeof start, err));
     VXD_TRY(make_images(queue, volume, track, err));
     VXD_TRY(iterate(queue, track, err));
     VXD_TRY(vxd_download(queue, work, 2 * sizeof *work, &track->host, &read, err));

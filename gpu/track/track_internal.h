@@ -16,24 +16,22 @@ extern "C" {
 struct vxd_track_live_call {
     struct vxd_track_source source;
     struct vxd_track_image image;
-    float *depths;   /* scratch: n float32 */
-    float *filtered; /* scratch: n float32; NULL: the depths are not filtered */
+    bool is_filtered;
+    float *depths;   /* scratch of the CPU: n float32 */
+    float *filtered; /* likewise */
 };
 
-/* Makes the same of what the rays met. */
-struct vxd_track_model_call {
-    struct vxd_track_image image;
-    struct vxd_track_camera camera;
-    const float *depth;    /* n: z, 0 = nothing */
-    const float *normal;   /* n x 3, map frame */
-    const uint8_t *colour; /* n x 3; NULL: no greys */
-    float to_camera[12];   /* from the map; its translation is not used */
-};
-
-/* Makes an image of half the width and height, rounded down. */
-struct vxd_track_halve_call {
-    struct vxd_track_image from;
-    struct vxd_track_image to;
+/* Makes the same of what the rays met, and of both images those of half the width and height,
+ * rounded down, and so on. */
+struct vxd_track_pyramids_call {
+    struct vxd_track_image live[VXD_TRACK_MAX_LEVELS]; /* the first is there */
+    struct vxd_track_image model[VXD_TRACK_MAX_LEVELS];
+    int n_levels;
+    struct vxd_track_camera camera; /* of the first */
+    const float *depth;             /* n: z, 0 = nothing */
+    const float *normal;            /* n x 3, map frame */
+    const uint8_t *colour;          /* n x 3; NULL: no greys */
+    float to_camera[12];            /* from the map; its translation is not used */
 };
 
 /* Up to n steps on one level; 0: only the sums at the pose as it is, of a level whose work is
@@ -41,6 +39,7 @@ struct vxd_track_halve_call {
 struct vxd_track_iterate_call {
     struct vxd_track_level level;
     int n;
+    uint32_t *arrived; /* CUDA: a word of 0 for this call alone */
 };
 
 enum vxd_status vxd_track_live_cpu(struct vxd_queue *queue,
@@ -49,18 +48,12 @@ enum vxd_status vxd_track_live_cpu(struct vxd_queue *queue,
 enum vxd_status vxd_track_live_cuda(struct vxd_queue *queue,
                                     const struct vxd_track_live_call *call,
                                     struct vxd_err *err);
-enum vxd_status vxd_track_model_cpu(struct vxd_queue *queue,
-                                    const struct vxd_track_model_call *call,
-                                    struct vxd_err *err);
-enum vxd_status vxd_track_model_cuda(struct vxd_queue *queue,
-                                     const struct vxd_track_model_call *call,
-                                     struct vxd_err *err);
-enum vxd_status vxd_track_halve_cpu(struct vxd_queue *queue,
-                                    const struct vxd_track_halve_call *call,
-                                    struct vxd_err *err);
-enum vxd_status vxd_track_halve_cuda(struct vxd_queue *queue,
-                                     const struct vxd_track_halve_call *call,
-                                     struct vxd_err *err);
+enum vxd_status vxd_track_pyramids_cpu(struct vxd_queue *queue,
+                                       const struct vxd_track_pyramids_call *call,
+                                       struct vxd_err *err);
+enum vxd_status vxd_track_pyramids_cuda(struct vxd_queue *queue,
+                                        const struct vxd_track_pyramids_call *call,
+                                        struct vxd_err *err);
 enum vxd_status vxd_track_iterate_cpu(struct vxd_queue *queue,
                                       const struct vxd_track_iterate_call *call,
                                       struct vxd_err *err);

@@ -170,10 +170,14 @@ VXD_HD bool vxd_volume_reaches(const struct vxd_reach_call *call, int32_t entry)
     return true;
 }
 
-/* Writes the keys (3 int32 each) of n sorted Morton codes. */
+/* Writes the keys (3 int32 each) of n sorted Morton codes; rank: of n codes in any order, each once,
+ * in theirs, of which VXD_RANKED_CODES at most are faster ranked than sorted. */
+#define VXD_RANKED_CODES ((size_t)4096)
 enum vxd_status vxd_volume_code_keys_cpu(struct vxd_queue *queue, const uint64_t *codes,
                                          size_t n, int32_t *keys, struct vxd_err *err);
 enum vxd_status vxd_volume_code_keys_cuda(struct vxd_queue *queue, const uint64_t *codes,
+                                          size_t n, int32_t *keys, struct vxd_err *err);
+enum vxd_status vxd_volume_rank_keys_cuda(struct vxd_queue *queue, const uint64_t *codes,
                                           size_t n, int32_t *keys, struct vxd_err *err);
 
 struct vxd_fuse_call {
@@ -183,7 +187,19 @@ struct vxd_fuse_call {
     size_t n;
     const float *depth;
     uint64_t version;
+    /* CUDA: what an activation counts that the host does not know yet: its known blocks are fused if
+     * vxd_volume_fuses_ahead says so, else none. NULL: the n blocks are. */
+    const struct vxd_frame_counts *counts;
+    uint32_t most_taken; /* half of the frame map's slots */
 };
+
+/* Whether an activation that counted so needs nothing more before its blocks are fused: n of them at
+ * most, and none is new. */
+VXD_HD bool vxd_volume_fuses_ahead(const struct vxd_frame_counts *counts,
+                                   uint32_t most_taken, size_t n)
+{
+    return counts->n_new == 0 && counts->n_taken <= most_taken && counts->n_known <= n;
+}
 
 enum vxd_status vxd_volume_fuse_cpu(struct vxd_queue *queue,
                                     const struct vxd_fuse_call *call,

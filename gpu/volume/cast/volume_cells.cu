@@ -2,8 +2,8 @@
 /* Ray casting by cells on a GPU. First a thread block takes a cube of 8^3 cells: it loads the voxels
  * around them into shared memory, finds the cells that the surface goes through by bits, and lists
  * them with the pixels that they project to; those near the camera in pieces, so that no entry has
- * much more work than another. Then four threads take an entry and try the rays of its pixels. A
- * pixel keeps its nearest crossing by an atomic minimum. Where the list is full, the thread block
+ * much more work than another. Then a warp takes 32 entries and tries the rays of their pixels, a pixel a
+ * lane. A pixel keeps its nearest crossing by an atomic minimum. Where the list is full, the thread block
  * tries the rays itself. Last, a thread shows a pixel. All arithmetic is in volume_cells_math.h.
  *
  * Moved: the distances of the blocks in view, once and a ninth of a row more on each side; 64 bytes
@@ -17,8 +17,7 @@
 #define ROWS VXD_CELLS_ROWS
 #define N_CELLS (SIDE * SIDE * SIDE)
 
-/* So many threads try the pixels of an entry, which has no more than MOST_PIXELS or one row. */
-#define N_TOGETHER 4
+/* An entry has no more pixels than these, or one row. */
 #define MOST_PIXELS 64
 #define MOST_TRY_BLOCKS 2048
 
@@ -206,7 +205,8 @@ struct cell {
 struct alignas(16) entry {
     struct cell cell;
     struct pixels pixels;
-    uint32_t unused[2];
+    float inverse; /* 1 / n_u */
+    uint32_t unused;
 };
 static_assert(sizeof(struct entry) == VXD_CELLS_ENTRY_BYTES,
               "entries are read as a whole");
@@ -267,6 +267,7 @@ static __device__ __forceinline__ void list_entries(const struct vxd_cells_call 
             continue;
         }
         take_cell(call, cube, low, at, which, &entry.cell);
+        entry.inverse = 1.0f / (float)all.n_u;
         for (int v = 0; v < all.n_v; v += rows_together(all.n_u)) {
             int rows = rows_together(all.n_u);
 
@@ -314,39 +315,85 @@ static __device__ __forceinline__ void hand_on(const struct vxd_cells_call *call
     }
 }
 
-/* The lanes of a warp go through their entries and pixels in step. */
+/* What a warp keeps of 32 entries, each with a gap behind it, so that lanes with different entries
+ * read different banks. */
+#define ENTRY_QUADS (VXD_CELLS_ENTRY_BYTES / 16)
+#define ENTRY_STRIDE (ENTRY_QUADS + 1)
+
+static __device__ __forceinline__ void
+load_entries(const struct vxd_cells_call *call, uint32_t first, uint32_t n, uint4 *kept)
+{
+    const uint4 *from = (const uint4 *)call->entries + (size_t)first * ENTRY_QUADS;
+
+#pragma unroll
+    for (unsigned i = 0; i < ENTRY_QUADS; i++) {
+        unsigned quad = i * 32 + threadIdx.x % 32;
+
+        if (first + quad / ENTRY_QUADS < n) {
+            kept[quad / ENTRY_QUADS * ENTRY_STRIDE + quad % ENTRY_QUADS] = from[quad];
+        }
+    }
+    __syncwarp();
+}
+
+/* Tries the pixels of 32 entries, a pixel a lane, one entry's behind the other's, so that no lane waits
+ * for an entry with more pixels. Of the pixels of a step a bit is set where an entry begins: those up
+ * to a lane's own say which entry the lane has. */
+static __device__ __forceinline__ void try_entries(const struct vxd_cells_call *call,
+                                                   uint32_t n, const uint4 *kept)
+{
+    unsigned lane = threadIdx.x % 32;
+    const struct entry *own = (const struct entry *)(kept + lane * ENTRY_STRIDE);
+    int n_own = 0;
+    int end;
+    int first;
+    int total;
+
+    if (lane < n) { /* an entry that was emptied has a pixel that is not tried */
+        n_own = own->pixels.n_u * own->pixels.n_v;
+        n_own = n_own > 0 ? n_own : 1;
+    }
+    end = n_own;
+    for (unsigned step = 1; step < 32; step *= 2) {
+        int before = __shfl_up_sync(0xffffffffu, end, step);
+
+        end += lane >= step ? before : 0;
+    }
+    first = end - n_own;
+    total = __shfl_sync(0xffffffffu, end, 31);
+    for (int base = 0; base < total; base += 32) {
+        bool begins = n_own > 0 && first >= base && first < base + 32;
+        unsigned begun = __ballot_sync(0xffffffffu, n_own > 0 && first < base ? 1 : 0);
+        unsigned begin =
+            __reduce_add_sync(0xffffffffu, begins ? 1u << (first - base) : 0u);
+        int which = __popc(begun) + __popc(begin & (0xffffffffu >> (31 - lane))) - 1;
+        int pixel = base + (int)lane - __shfl_sync(0xffffffffu, first, which);
+        const struct entry *entry = (const struct entry *)(kept + which * ENTRY_STRIDE);
+
+        if (base + (int)lane < total && entry->pixels.n_u != 0) {
+            /* few enough in an entry that this is exact */
+            int v = (int)(((float)pixel + 0.5f) * entry->inverse);
+
+            meet(call, &entry->cell,
+                 entry->pixels.first_u + pixel - v * entry->pixels.n_u,
+                 entry->pixels.first_v + v);
+        }
+        __syncwarp();
+    }
+}
+
 static __global__ void __launch_bounds__(N_THREADS)
     try_kernel(const __grid_constant__ struct vxd_cells_call call)
 {
+    __shared__ uint4 kept[N_THREADS / 32][32 * ENTRY_STRIDE];
+    uint32_t warp = threadIdx.x / 32;
     uint32_t n = *call.n_entries;
-    uint32_t n_steps = gridDim.x * (N_THREADS / N_TOGETHER);
-    uint32_t own = (threadIdx.x & 31) / N_TOGETHER;
 
     n = n < call.max_entries ? n : call.max_entries;
-    for (uint32_t i =
-             blockIdx.x * (N_THREADS / N_TOGETHER) + threadIdx.x / N_TOGETHER - own;
-         i < n; i += n_steps) {
-        struct entry entry = {};
-        float inverse;
-        int n_pixels;
-
-        if (i + own < n) {
-            entry = ((const struct entry *)call.entries)[i + own];
-        }
-        n_pixels = entry.pixels.n_u * entry.pixels.n_v;
-        inverse = 1.0f / (float)entry.pixels.n_u;
-        for (int pixel = (int)(threadIdx.x % N_TOGETHER);
-             __any_sync(0xffffffffu, pixel < n_pixels ? 1 : 0) != 0;
-             pixel += N_TOGETHER) {
-            if (pixel < n_pixels) { /* few enough in an entry that this is exact */
-                int v = (int)(((float)pixel + 0.5f) * inverse);
-
-                meet(&call, &entry.cell,
-                     entry.pixels.first_u + pixel - v * entry.pixels.n_u,
-                     entry.pixels.first_v + v);
-            }
-            __syncwarp();
-        }
+    for (uint32_t first = blockIdx.x * N_THREADS + warp * 32; first < n;
+         first += gridDim.x * N_THREADS) {
+        load_entries(&call, first, n, kept[warp]);
+        try_entries(&call, n - first, kept[warp]);
     }
 }
 
@@ -450,7 +497,7 @@ static void launch(const struct vxd_cells_call *call, cudaStream_t stream)
     unsigned n_pixels =
         (unsigned)(vxd_cast_end_row(&call->cast) - call->cast.first_row * VXD_CAST_TILE) *
         (unsigned)call->cast.camera.width;
-    unsigned n_try_blocks = call->max_entries / (N_THREADS / N_TOGETHER) + 1;
+    unsigned n_try_blocks = call->max_entries / N_THREADS + 1;
     dim3 grid((unsigned)(call->cast.camera.width + 15) / 16,
               (unsigned)(call->cast.end_row - call->cast.first_row));
 

@@ -674,6 +674,7 @@ static void check_filter(struct gpu_env *env, int width, int height, uint64_t *s
                        .depth_max = 4,
                        .stride = 1},
             .image = {planes.ptr, n, width, height},
+            .is_filtered = true,
             .depths = scratch.ptr,
             .filtered = filtered.ptr};
 
