@@ -347,31 +347,31 @@ static enum vxd_status iterate(struct vxd_queue *queue, const struct track *trac
     int skipped = track->options.n_levels - track->n_levels;
     struct vxd_track_work *work = track->levels[0].work;
     uint32_t *arrived = track->arrived;
-    struct vxd_track_iterate_call last = {.n = 0};
     enum vxd_status status = VXD_OK;
 
     for (int k = track->n_levels - 1; k >= 0; k--) {
         struct vxd_track_iterate_call call = {
             .level = track->levels[k],
             .n = track->options.iterations[skipped + track->n_levels - 1 - k],
+            .sums_after = k == 0 && !track->needs_grey,
             .arrived = arrived++};
 
-        if (call.n > 0) {
+        if (call.n > 0 || call.sums_after) {
             VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_iterate)(queue, &call, err));
         }
     }
     if (track->needs_grey) {
-        struct vxd_track_iterate_call planes = {
-            .level = track->levels[0], .n = 0, .arrived = arrived++};
+        struct vxd_track_iterate_call sums = {
+            .level = track->levels[0], .n = 0, .arrived = arrived};
 
-        planes.level.rule.use_plane = 1;
-        planes.level.rule.use_grey = 0;
-        VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_iterate)(queue, &planes, err));
+        sums.level.rule.use_plane = 1;
+        sums.level.rule.use_grey = 0;
+        VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_iterate)(queue, &sums, err));
         VXD_TRY(vxd_queue_copy(queue, work + 1, work, sizeof *work, err));
+        sums.level = track->levels[0];
+        sums.arrived = arrived + 1;
+        VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_iterate)(queue, &sums, err));
     }
-    last.level = track->levels[0];
-    last.arrived = arrived;
-    VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_iterate)(queue, &last, err));
 out:
     return status;
 }

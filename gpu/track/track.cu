@@ -363,7 +363,7 @@ static __global__ void __launch_bounds__(N_LANES, 4)
     const struct vxd_track_level *level = &call.level;
     __shared__ struct steps steps;
     uint32_t *words = (uint32_t *)&steps.work;
-    int n_rounds = call.n > 0 ? call.n : 1;
+    bool is_last = call.n == 0;
     uint32_t passed = 0;
 
     if (threadIdx.x < WORK_WORDS) {
@@ -373,7 +373,7 @@ static __global__ void __launch_bounds__(N_LANES, 4)
     if (steps.work.is_singular != 0) {
         return;
     }
-    for (int round = 0; round < n_rounds; round++) {
+    for (int round = 0;; round++) {
         float *strips = level->strips + (size_t)(round & 1) * level->n_strips * N_SUMS;
 
         sum_strips<USE_GREY>(level, &steps, strips);
@@ -382,12 +382,16 @@ static __global__ void __launch_bounds__(N_LANES, 4)
         __syncthreads();
         if (threadIdx.x == 0) {
             steps.work.is_done = 0;
-            if (call.n > 0) {
+            if (!is_last) {
                 vxd_track_step(&steps.work);
             }
         }
         __syncthreads();
-        if (steps.work.is_done != 0 || steps.work.is_singular != 0) {
+        if (is_last || steps.work.is_singular != 0) {
+            break;
+        }
+        is_last = round + 1 == call.n || steps.work.is_done != 0;
+        if (is_last && !call.sums_after) {
             break;
         }
     }

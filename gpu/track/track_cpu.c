@@ -392,18 +392,21 @@ static enum vxd_status iterate_job(struct vxd_pool *pool, const void *args,
 {
     struct vxd_track_iterate_call call = *(const struct vxd_track_iterate_call *)args;
     struct vxd_track_level *level = &call.level;
-    int rounds = call.n > 0 ? call.n : 1;
+    int n_left = call.n;
+    bool is_last = call.n == 0;
 
     (void)err;
-    level->work->is_done = 0;
-    for (int i = 0; i < rounds; i++) {
-        if (level->work->is_done != 0 || level->work->is_singular != 0) {
-            break;
-        }
+    while (level->work->is_singular == 0) {
         vxd_parallel_for(pool, level->n_strips, PIECE_STRIPS, PICK(sum_strips), level);
         reduce(level);
-        if (call.n > 0) {
-            vxd_track_step(level->work);
+        level->work->is_done = 0;
+        if (is_last) {
+            break;
+        }
+        vxd_track_step(level->work);
+        is_last = --n_left == 0 || level->work->is_done != 0;
+        if (is_last && !call.sums_after) {
+            break;
         }
     }
     return VXD_OK;

@@ -34,11 +34,13 @@ struct vxd_track_pyramids_call {
     float to_camera[12];            /* from the map; its translation is not used */
 };
 
-/* Up to n steps on one level; 0: only the sums at the pose as it is, of a level whose work is
- * neither done nor singular. Starts with work->is_done = 0. */
+/* Up to n steps on one level, and then, if so chosen, the sums at the pose that they found; 0: only the
+ * sums at the pose as it is. Of a level whose work is singular nothing is done. Starts and, after sums,
+ * ends with work->is_done = 0. */
 struct vxd_track_iterate_call {
     struct vxd_track_level level;
     int n;
+    bool sums_after;
     uint32_t *arrived; /* CUDA: a word of 0 for this call alone */
 };
 

@@ -136,6 +136,8 @@ struct segment {
     int32_t to_cell[3];
 };
 
+/* IS_BENT: moved by a control grid. */
+template <bool IS_BENT>
 static __device__ __forceinline__ void aim(const struct vxd_frame_form *frame, float u,
                                            float v, float z, struct segment *segment)
 {
@@ -153,7 +155,7 @@ static __device__ __forceinline__ void aim(const struct vxd_frame_form *frame, f
         segment->from_cell[axis] = vxd_frame_floor(segment->from[axis]);
         segment->to_cell[axis] = vxd_frame_floor(segment->to[axis]);
     }
-    if (frame->is_deformed != 0 && z > 0) {
+    if (IS_BENT && z > 0) {
         struct vxd_deform_cell cell;
         float shift[3];
 
@@ -187,8 +189,9 @@ static __device__ __forceinline__ bool as_before(const struct segment *segment,
     return is_same && n_axes <= 1 && (threadIdx.x & 31) != 0;
 }
 
-static __device__ void touch_ray(const struct vxd_touch_call *call,
-                                 const struct segment *segment, struct tile *tile)
+static __device__ __forceinline__ void touch_ray(const struct vxd_touch_call *call,
+                                                 const struct segment *segment,
+                                                 struct tile *tile)
 {
     const int32_t *base = call->frame.base;
     struct vxd_cell_walk walk;
@@ -213,7 +216,8 @@ static __device__ void touch_ray(const struct vxd_touch_call *call,
     }
 }
 
-static __global__ void __launch_bounds__(N_THREADS)
+template <bool IS_BENT>
+static __global__ void __launch_bounds__(N_THREADS, IS_BENT ? 4 : 6)
     touch_kernel(const __grid_constant__ struct vxd_touch_call call)
 {
     __shared__ struct tile tile;
@@ -242,7 +246,7 @@ static __global__ void __launch_bounds__(N_THREADS)
             call.depth[0] = 0;
         }
     }
-    aim(&call.frame, (float)u, (float)v, z, &segment);
+    aim<IS_BENT>(&call.frame, (float)u, (float)v, z, &segment);
     is_kept = z > 0 && vxd_frame_keeps(&call.frame, segment.from_cell, segment.to_cell);
     if (z > 0 && !is_kept) {
         (void)atomicAdd(&call.counts->n_dropped, 1u);
@@ -265,7 +269,11 @@ enum vxd_status vxd_volume_touch_cuda(struct vxd_queue *queue,
     enum vxd_status status;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
-    touch_kernel<<<grid, N_THREADS, 0, (cudaStream_t)queue->stream>>>(*call);
+    if (call->frame.is_deformed != 0) {
+        touch_kernel<true><<<grid, N_THREADS, 0, (cudaStream_t)queue->stream>>>(*call);
+    } else {
+        touch_kernel<false><<<grid, N_THREADS, 0, (cudaStream_t)queue->stream>>>(*call);
+    }
     VXD_TRY(vxd_cuda_launched(queue->context, "touch_kernel", err));
 out:
     return status;
