@@ -6,9 +6,6 @@
 #define DEFAULT_PIXELS 160000
 #define MIN_SIDE 16 /* of the coarsest level, pixels */
 
-/* A level each, and sums at the pose that was found, of two kinds. */
-#define N_ITERATE_CALLS (VXD_TRACK_MAX_LEVELS + 2)
-
 /* ---- Options ---- */
 
 /* A number that is 0 for its default. */
@@ -106,7 +103,7 @@ struct track {
     struct vxd_track_level levels[VXD_TRACK_MAX_LEVELS]; /* finest first */
     struct vxd_track_live_call live;
     struct vxd_volume_cast_args cast;
-    uint32_t *arrived; /* N_ITERATE_CALLS */
+    struct vxd_track_work *found; /* at the end: of the method, and of planes alone */
     struct vxd_buffer scratch;
     struct vxd_buffer host;
 };
@@ -178,13 +175,6 @@ static void init_level(const struct track *track, int k, struct vxd_track_level 
     init_rule(track, &level->rule);
 }
 
-/* What stands in device memory at first: the work of the method and that of planes alone, and words
- * that blocks count in. */
-struct start {
-    struct vxd_track_work work[2];
-    uint32_t arrived[N_ITERATE_CALLS];
-};
-
 /* Lays all arrays out in one block. */
 static enum vxd_status lay_out(struct vxd_queue *queue, struct track *track,
                                struct vxd_err *err)
@@ -198,7 +188,8 @@ static enum vxd_status lay_out(struct vxd_queue *queue, struct track *track,
     size_t normal = 0;
     size_t colour = 0;
     size_t strips = 0;
-    size_t start = 0;
+    size_t work = 0;
+    size_t arrived = 0;
     size_t total = 0;
     size_t n_scratch = VXD_ON_CUDA(queue->context) ? 0 : n;
     bool fits = true;
@@ -220,10 +211,13 @@ static enum vxd_status lay_out(struct vxd_queue *queue, struct track *track,
            vxd_layout_add(&total, 3 * n, 1, &colour) &&
            vxd_layout_add(&total, 2 * track->levels[0].n_strips * VXD_TRACK_N_SUMS,
                           sizeof(float), &strips) &&
-           vxd_layout_add(&total, 1, sizeof(struct start), &start);
+           vxd_layout_add(&total, 1, sizeof(struct vxd_track_work), &work) &&
+           vxd_layout_add(&total, VXD_TRACK_N_ITERATE_CALLS, sizeof(uint32_t), &arrived);
     if (!fits) { /* of at most VXD_TRACK_MAX_PIXELS they do */
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "%zu pixels are too many", n);
     }
+    VXD_TRY(vxd_host_alloc(queue->context, 2 * sizeof *track->found, &track->host, err));
+    track->found = track->host.ptr;
     VXD_TRY(vxd_device_alloc(queue, total, &track->scratch, err));
     at = track->scratch.ptr;
     for (int k = 0; k < track->n_levels; k++) {
@@ -232,9 +226,10 @@ static enum vxd_status lay_out(struct vxd_queue *queue, struct track *track,
         level->live.planes = (float *)(void *)(at + live[k]);
         level->model.planes = (float *)(void *)(at + model[k]);
         level->strips = (float *)(void *)(at + strips);
-        level->work = ((struct start *)(void *)(at + start))->work;
+        level->work = (struct vxd_track_work *)(void *)(at + work);
     }
-    track->arrived = ((struct start *)(void *)(at + start))->arrived;
+    track->live.work = track->levels[0].work;
+    track->live.arrived = (uint32_t *)(void *)(at + arrived);
     track->live.is_filtered = !track->options.no_filter;
     track->live.depths = (float *)(void *)(at + depths);
     track->live.filtered = (float *)(void *)(at + filtered);
@@ -340,13 +335,12 @@ out:
 }
 
 /* From the coarsest level to the finest, and once more for the sums at the pose that was found;
- * with greys also for those of the planes alone, in the second of the two works. */
+ * with greys also for those of the planes alone. */
 static enum vxd_status iterate(struct vxd_queue *queue, const struct track *track,
                                struct vxd_err *err)
 {
     int skipped = track->options.n_levels - track->n_levels;
-    struct vxd_track_work *work = track->levels[0].work;
-    uint32_t *arrived = track->arrived;
+    uint32_t *arrived = track->live.arrived;
     enum vxd_status status = VXD_OK;
 
     for (int k = track->n_levels - 1; k >= 0; k--) {
@@ -354,22 +348,25 @@ static enum vxd_status iterate(struct vxd_queue *queue, const struct track *trac
             .level = track->levels[k],
             .n = track->options.iterations[skipped + track->n_levels - 1 - k],
             .sums_after = k == 0 && !track->needs_grey,
-            .arrived = arrived++};
+            .arrived = arrived++,
+            .report = k == 0 && !track->needs_grey ? track->found : NULL};
 
         if (call.n > 0 || call.sums_after) {
             VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_iterate)(queue, &call, err));
         }
     }
     if (track->needs_grey) {
-        struct vxd_track_iterate_call sums = {
-            .level = track->levels[0], .n = 0, .arrived = arrived};
+        struct vxd_track_iterate_call sums = {.level = track->levels[0],
+                                              .n = 0,
+                                              .arrived = arrived,
+                                              .report = track->found + 1};
 
         sums.level.rule.use_plane = 1;
         sums.level.rule.use_grey = 0;
         VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_iterate)(queue, &sums, err));
-        VXD_TRY(vxd_queue_copy(queue, work + 1, work, sizeof *work, err));
         sums.level = track->levels[0];
         sums.arrived = arrived + 1;
+        sums.report = track->found;
         VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_iterate)(queue, &sums, err));
     }
 out:
@@ -380,26 +377,18 @@ static enum vxd_status run(struct vxd_queue *queue, struct vxd_volume *volume,
                            struct track *track, struct vxd_track_result *out,
                            struct vxd_err *err)
 {
-    static const struct start start = {
-        .work = {
-            {.pose = {[0] = 1, [5] = 1, [10] = 1}, .T = {[0] = 1, [5] = 1, [10] = 1}},
-            {.pose = {[0] = 1, [5] = 1, [10] = 1}, .T = {[0] = 1, [5] = 1, [10] = 1}}}};
-    struct vxd_track_work *work;
-    const struct vxd_track_work *found;
-    const void *read = NULL;
     enum vxd_status status;
 
     VXD_TRY(lay_out(queue, track, err));
-    work = track->levels[0].work;
-    VXD_TRY(vxd_queue_copy(queue, work, &start, sizeof start, err));
     VXD_TRY(make_images(queue, volume, track, err));
     VXD_TRY(iterate(queue, track, err));
-    VXD_TRY(vxd_download(queue, work, 2 * sizeof *work, &track->host, &read, err));
     VXD_TRY(vxd_queue_wait(queue, err));
-    found = read;
-    vxd_track_judge(&track->options, &track->frame->T_map_camera, found, found[1].sums,
-                    out);
+    vxd_track_judge(&track->options, &track->frame->T_map_camera, track->found,
+                    track->found[1].sums, out);
 out:
+    if (status != VXD_OK) { /* what is queued may write to the host's memory */
+        (void)vxd_queue_wait(queue, NULL);
+    }
     vxd_device_free(queue, &track->scratch);
     return status;
 }

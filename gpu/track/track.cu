@@ -116,6 +116,12 @@ static __global__ void __launch_bounds__(N_THREADS)
     float sides[4][3];
     float normal[3];
 
+    if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x < VXD_TRACK_N_ITERATE_CALLS) {
+        call.arrived[threadIdx.x] = 0;
+        if (threadIdx.x == 0) {
+            vxd_track_begin(call.work);
+        }
+    }
     load_depths(&call, left, top, &tile);
     make_points(&call, left, top, &tile);
     if (left + x >= call.image.width || top + y >= call.image.height) {
@@ -370,10 +376,7 @@ static __global__ void __launch_bounds__(N_LANES, 4)
         words[threadIdx.x] = ((const uint32_t *)level->work)[threadIdx.x];
     }
     __syncthreads();
-    if (steps.work.is_singular != 0) {
-        return;
-    }
-    for (int round = 0;; round++) {
+    for (int round = 0; steps.work.is_singular == 0; round++) {
         float *strips = level->strips + (size_t)(round & 1) * level->n_strips * N_SUMS;
 
         sum_strips<USE_GREY>(level, &steps, strips);
@@ -387,7 +390,7 @@ static __global__ void __launch_bounds__(N_LANES, 4)
             }
         }
         __syncthreads();
-        if (is_last || steps.work.is_singular != 0) {
+        if (is_last) {
             break;
         }
         is_last = round + 1 == call.n || steps.work.is_done != 0;
@@ -397,6 +400,9 @@ static __global__ void __launch_bounds__(N_LANES, 4)
     }
     if (blockIdx.x == 0 && threadIdx.x < WORK_WORDS) {
         ((uint32_t *)level->work)[threadIdx.x] = words[threadIdx.x];
+        if (call.report != NULL) {
+            ((uint32_t *)call.report)[threadIdx.x] = words[threadIdx.x];
+        }
     }
 }
 

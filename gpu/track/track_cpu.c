@@ -141,6 +141,7 @@ static enum vxd_status live_job(struct vxd_pool *pool, const void *args,
     size_t height = (size_t)call.image.height;
 
     (void)err;
+    vxd_track_begin(call.work);
     vxd_parallel_for(pool, height, PIECE_ROWS, PICK(depth_rows), &call);
     if (call.is_filtered) {
         vxd_parallel_for(pool, height, PIECE_ROWS, PICK(filter_rows), &call);
@@ -408,6 +409,9 @@ static enum vxd_status iterate_job(struct vxd_pool *pool, const void *args,
         if (is_last && !call.sums_after) {
             break;
         }
+    }
+    if (call.report != NULL) {
+        *call.report = *level->work;
     }
     return VXD_OK;
 }

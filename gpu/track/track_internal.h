@@ -12,13 +12,18 @@
 extern "C" {
 #endif
 
-/* Makes points, normals and greys of an image. */
+/* A level each, and sums at the pose that was found, of two kinds. */
+#define VXD_TRACK_N_ITERATE_CALLS (VXD_TRACK_MAX_LEVELS + 2)
+
+/* Makes points, normals and greys of an image, and what the steps begin with. */
 struct vxd_track_live_call {
     struct vxd_track_source source;
     struct vxd_track_image image;
     bool is_filtered;
     float *depths;   /* scratch of the CPU: n float32 */
     float *filtered; /* likewise */
+    struct vxd_track_work *work;
+    uint32_t *arrived; /* VXD_TRACK_N_ITERATE_CALLS, which become 0 */
 };
 
 /* Makes the same of what the rays met, and of both images those of half the width and height,
@@ -42,6 +47,8 @@ struct vxd_track_iterate_call {
     int n;
     bool sums_after;
     uint32_t *arrived; /* CUDA: a word of 0 for this call alone */
+    /* Where the work is copied to at the end, in host memory that the device writes; NULL: nowhere. */
+    struct vxd_track_work *report;
 };
 
 enum vxd_status vxd_track_live_cpu(struct vxd_queue *queue,

@@ -752,6 +752,22 @@ struct vxd_track_work {
     int32_t unused;
 };
 
+/* The work at the prior pose. */
+VXD_HD void vxd_track_begin(struct vxd_track_work *work)
+{
+    for (int i = 0; i < 12; i++) {
+        work->pose[i] = i % 5 == 0 ? 1 : 0;
+        work->T[i] = i % 5 == 0 ? 1.0f : 0.0f;
+    }
+    for (int i = 0; i < VXD_TRACK_N_SUMS; i++) {
+        work->sums[i] = 0;
+    }
+    work->is_done = 0;
+    work->is_singular = 0;
+    work->n_iterations = 0;
+    work->unused = 0;
+}
+
 /* Steps shorter than this, in metres and radians, end a level. */
 #define VXD_TRACK_SHORT 2e-5
 

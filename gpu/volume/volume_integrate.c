@@ -59,15 +59,15 @@ static enum vxd_status touch(struct vxd_queue *queue, struct vxd_volume *volume,
                                   .depth = volume->frame_depth.ptr,
                                   .counts = volume->frame_counts.ptr};
     struct vxd_buffer host = {NULL, 0, VXD_SPACE_HOST};
-    const void *read = NULL;
     enum vxd_status status;
 
     vxd_volume_get_view(volume, &call.view);
+    VXD_TRY(vxd_host_alloc(queue->context, sizeof *call.report, &host, err));
+    call.report = host.ptr;
     VXD_TRY(vxd_queue_fill(queue, call.tags, 0xff, volume->frame_slots * sizeof(uint64_t),
                            err));
     VXD_TRY(vxd_queue_fill(queue, call.counts, 0, sizeof *call.counts, err));
     VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_touch)(queue, &call, err));
-    VXD_TRY(vxd_download(queue, call.counts, sizeof *counts, &host, &read, err));
     VXD_TRY(vxd_queue_mark(queue, err));
     if (ahead != NULL) {
         ahead->view = call.view;
@@ -77,8 +77,11 @@ static enum vxd_status touch(struct vxd_queue *queue, struct vxd_volume *volume,
         VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_fuse)(queue, ahead, err));
     }
     VXD_TRY(vxd_queue_wait_mark(queue, err));
-    *counts = *(const struct vxd_frame_counts *)read;
+    *counts = *(const struct vxd_frame_counts *)host.ptr;
 out:
+    if (status != VXD_OK) { /* what is queued may write to the host's memory */
+        (void)vxd_queue_wait(queue, NULL);
+    }
     vxd_host_free(queue->context, &host);
     return status;
 }

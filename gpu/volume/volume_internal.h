@@ -31,6 +31,7 @@ struct vxd_frame_counts {
     uint32_t n_new;     /* and those that it has not */
     uint32_t n_dropped; /* pixels */
     uint32_t n_taken;   /* slots; the frame map is too small where above half of them */
+    uint32_t n_tiles;   /* CUDA: that are done */
 };
 
 struct vxd_volume {
@@ -111,6 +112,8 @@ struct vxd_touch_call {
     uint64_t *codes;  /* Morton codes of new blocks, likewise */
     float *depth;
     struct vxd_frame_counts *counts;
+    /* Host memory that the device writes, where the counts are copied to at the end. */
+    struct vxd_frame_counts *report;
 };
 
 enum vxd_status vxd_volume_touch_cpu(struct vxd_queue *queue,

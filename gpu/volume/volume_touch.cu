@@ -128,6 +128,24 @@ static __device__ __forceinline__ void list_claimed(const struct vxd_touch_call 
     }
 }
 
+/* The last tile copies the counts to the host, which a copy behind the kernel would do later. */
+static __device__ __forceinline__ void report(const struct vxd_touch_call *call)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        volatile struct vxd_frame_counts *counts = call->counts;
+        uint32_t n_tiles = gridDim.x * gridDim.y;
+
+        __threadfence();
+        if (atomicAdd(&call->counts->n_tiles, 1u) + 1 == n_tiles) {
+            call->report->n_known = counts->n_known;
+            call->report->n_new = counts->n_new;
+            call->report->n_dropped = counts->n_dropped;
+            call->report->n_taken = counts->n_taken;
+        }
+    }
+}
+
 /* A pixel's segment in blocks. */
 struct segment {
     float from[3];
@@ -258,6 +276,7 @@ static __global__ void __launch_bounds__(N_THREADS, IS_BENT ? 4 : 6)
     if (tile.n_claimed > 0) {
         list_claimed(&call, &tile);
     }
+    report(&call);
 }
 
 enum vxd_status vxd_volume_touch_cuda(struct vxd_queue *queue,

@@ -259,8 +259,11 @@ static enum vxd_status touch_job(struct vxd_pool *pool, const void *args,
     touch.call.depth[0] = 0;
     vxd_parallel_for(pool, (size_t)touch.call.frame.camera.height, PIECE_ROWS,
                      touch_piece, &touch);
-    *touch.call.counts = (struct vxd_frame_counts){touch.n_known, touch.n_new,
-                                                   touch.n_dropped, touch.n_taken};
+    *touch.call.counts = (struct vxd_frame_counts){.n_known = touch.n_known,
+                                                   .n_new = touch.n_new,
+                                                   .n_dropped = touch.n_dropped,
+                                                   .n_taken = touch.n_taken};
+    *touch.call.report = *touch.call.counts;
     return VXD_OK;
 }
 
