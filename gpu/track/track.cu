@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tracking on a GPU. A thread makes a pixel of an image, a thread block a tile of 32 x 8 with the
  * pixels around it in shared memory. For the normal equations a thread block takes a strip of 512
- * pixels, a thread every 128th of them with its sums in registers, and adds the threads' sums
- * pairwise. All steps of a level are one launch: after a barrier over the grid each thread block adds
- * the strips and takes the step by itself, so that no step waits for another thread block a second
- * time, nor for the host. All arithmetic is in track_math.h.
+ * pixels, a thread one, and adds what they give. All steps of a level are one launch: after a barrier
+ * over the grid each thread block adds the strips and takes the step by itself, so that no step waits
+ * for another thread block a second time, nor for the host. All arithmetic is in track_math.h.
  *
  * Moved a step of 640 x 480 pixels: 28 bytes of the image and as many of the model a pixel, 17 MB,
  * from the second-level cache mostly. */
@@ -217,117 +216,105 @@ out:
 
 /* ---- Rows, sums and steps ---- */
 
-#define N_LANES VXD_TRACK_LANES
 #define N_SUMS VXD_TRACK_N_SUMS
-#define N_WARPS (N_LANES / 32)
-#define SUMS_A_WARP (N_SUMS / N_WARPS)
-#define PIXELS_A_LANE (VXD_TRACK_STRIP / N_LANES)
+#define STRIP_THREADS VXD_TRACK_STRIP
+#define N_WARPS (STRIP_THREADS / 32)
+#define HALF_SUMS (N_SUMS / 2)
 #define WORK_WORDS (sizeof(struct vxd_track_work) / sizeof(uint32_t))
-static_assert(SUMS_A_WARP * N_WARPS == N_SUMS, "warps take equally many sums");
-static_assert(N_LANES == 128 && VXD_TRACK_STRIP_LANES == 32, "lanes are added by warps");
-static_assert(WORK_WORDS <= N_LANES, "a thread copies a word of the work");
+static_assert(VXD_TRACK_STRIP == 512 && VXD_TRACK_LANES == 128 &&
+                  VXD_TRACK_STRIP_LANES == 32,
+              "pixels are added by warps");
+static_assert(WORK_WORDS <= STRIP_THREADS, "a thread copies a word of the work");
 
-/* What a thread block keeps in shared memory. */
+/* What a thread block keeps in shared memory: half of the pixels' values at a time, so that two thread
+ * blocks fit in any multiprocessor. */
 struct steps {
     struct vxd_track_work work;
-    float lanes[N_SUMS][N_LANES];
+    float values[HALF_SUMS][STRIP_THREADS];
 };
 
-/* The rows of a lane's pixels of a strip. The pairs are found first, so that no load waits for
- * another pixel. */
+/* The values of a thread's pixel; zeros where the image has ended. */
 template <bool USE_GREY>
-static __device__ __forceinline__ void add_pixels(const struct vxd_track_level *level,
-                                                  const float T[12], size_t first,
-                                                  float sums[N_SUMS])
+static __device__ __forceinline__ void find_values(const struct vxd_track_level *level,
+                                                   const float T[12], size_t pixel,
+                                                   float values[N_SUMS])
 {
-    struct vxd_track_pair pairs[PIXELS_A_LANE];
-    int32_t pixels[PIXELS_A_LANE];
-    int32_t corners[PIXELS_A_LANE];
+    struct vxd_track_pair pair;
+    int32_t corner;
+    int32_t at;
 
 #pragma unroll
-    for (int i = 0; i < PIXELS_A_LANE; i++) {
-        size_t pixel = first + (size_t)i * N_LANES;
-        size_t last = level->live.n - 1;
-
-        pixels[i] = vxd_track_associate(level, T, pixel < last ? pixel : last, &pairs[i],
-                                        &corners[i]);
+    for (int k = 0; k < N_SUMS; k++) {
+        values[k] = 0;
     }
-#pragma unroll
-    for (int i = 0; i < PIXELS_A_LANE; i++) {
-        vxd_track_fetch(level, pixels[i], &pairs[i]);
-        if (USE_GREY) {
-            vxd_track_fetch_corners(level, corners[i], &pairs[i]);
-        }
+    if (pixel >= level->live.n) {
+        return;
     }
-#pragma unroll
-    for (int i = 0; i < PIXELS_A_LANE; i++) {
-        if (first + (size_t)i * N_LANES < level->live.n) {
-            vxd_track_add_pair(level, &pairs[i], sums, 1);
-        }
+    at = vxd_track_associate(level, T, pixel, &pair, &corner);
+    vxd_track_fetch(level, at, &pair);
+    if (USE_GREY) {
+        vxd_track_fetch_corners(level, corner, &pair);
     }
+    vxd_track_add_pair(level, &pair, values, 1);
 }
 
-/* Adds the sums of a strip's pixels over the lanes, pairwise: a warp a sum at a time. */
-static __device__ __forceinline__ void add_lanes(const struct vxd_track_level *level,
-                                                 const struct steps *steps, size_t strip,
-                                                 float *strips)
+/* Adds some of a strip's sums: the pixels of each lane one after the other, the lanes pairwise; a warp
+ * takes a sum at a time. */
+static __device__ __forceinline__ void add_pixels(const struct steps *steps, int first,
+                                                  size_t n_strips, size_t strip,
+                                                  float *strips)
 {
     unsigned warp = threadIdx.x / 32;
     unsigned lane = threadIdx.x % 32;
 
-#pragma unroll
-    for (unsigned i = 0; i < SUMS_A_WARP; i++) {
-        unsigned k = warp * SUMS_A_WARP + i;
-        const float *lanes = steps->lanes[k] + lane;
-        float sum =
-            vxd_addf(vxd_addf(lanes[0], lanes[64]), vxd_addf(lanes[32], lanes[96]));
+    for (unsigned k = warp; k < HALF_SUMS; k += N_WARPS) {
+        float lanes[VXD_TRACK_LANES / 32];
+        float sum;
 
+#pragma unroll
+        for (unsigned i = 0; i < VXD_TRACK_LANES / 32; i++) {
+            const float *values = steps->values[k] + i * 32 + lane;
+
+            lanes[i] = values[0];
+#pragma unroll
+            for (unsigned at = VXD_TRACK_LANES; at < VXD_TRACK_STRIP;
+                 at += VXD_TRACK_LANES) {
+                lanes[i] = vxd_addf(lanes[i], values[at]);
+            }
+        }
+        sum = vxd_addf(vxd_addf(lanes[0], lanes[2]), vxd_addf(lanes[1], lanes[3]));
 #pragma unroll
         for (unsigned half = 16; half > 0; half /= 2) {
             sum = vxd_addf(sum, __shfl_down_sync(0xffffffffu, sum, half));
         }
         if (lane == 0) {
-            strips[k * level->n_strips + strip] = sum;
+            strips[(first + k) * n_strips + strip] = sum;
         }
     }
 }
 
-/* Adds the strips, of which others have written most: a warp takes some of the sums, a lane every
- * 32nd strip. */
+/* Adds the strips, of which others have written most: a warp takes a sum at a time, a lane every 32nd
+ * strip. */
 static __device__ __forceinline__ void add_strips(const struct vxd_track_level *level,
                                                   const float *strips,
                                                   struct vxd_track_work *work)
 {
     unsigned warp = threadIdx.x / 32;
     unsigned lane = threadIdx.x % 32;
-    double sums[SUMS_A_WARP];
 
-#pragma unroll
-    for (unsigned i = 0; i < SUMS_A_WARP; i++) {
-        sums[i] = 0;
-    }
-#pragma unroll 2
-    for (size_t strip = lane; strip < level->n_strips; strip += 32) {
-        float values[SUMS_A_WARP];
+    for (unsigned k = warp; k < N_SUMS; k += N_WARPS) {
+        double sum = 0;
 
-#pragma unroll
-        for (unsigned i = 0; i < SUMS_A_WARP; i++) {
-            values[i] =
-                __ldcg(&strips[(warp * SUMS_A_WARP + i) * level->n_strips + strip]);
+#pragma unroll 4
+        for (size_t strip = lane; strip < level->n_strips; strip += 32) {
+            sum = vxd_addd(sum, (double)__ldcg(&strips[k * level->n_strips + strip]));
         }
-#pragma unroll
-        for (unsigned i = 0; i < SUMS_A_WARP; i++) {
-            sums[i] = vxd_addd(sums[i], (double)values[i]);
-        }
-    }
-#pragma unroll
-    for (unsigned i = 0; i < SUMS_A_WARP; i++) {
 #pragma unroll
         for (unsigned half = 16; half > 0; half /= 2) {
-            sums[i] = vxd_addd(sums[i], __shfl_down_sync(0xffffffffu, sums[i], half));
+            sum = vxd_addd(sum, __shfl_down_sync(0xffffffffu, sum, half));
         }
         if (lane == 0) {
-            work->sums[warp * SUMS_A_WARP + i] = sums[i];
+            work->sums[k] = sum;
         }
     }
 }
@@ -337,45 +324,42 @@ template <bool USE_GREY>
 static __device__ __forceinline__ void sum_strips(const struct vxd_track_level *level,
                                                   struct steps *steps, float *strips)
 {
-    float T[12];
-
-    for (int i = 0; i < 12; i++) {
-        T[i] = steps->work.T[i];
-    }
     for (size_t strip = blockIdx.x; strip < level->n_strips; strip += gridDim.x) {
-        float sums[N_SUMS];
+        float values[N_SUMS];
 
+        find_values<USE_GREY>(level, steps->work.T, strip * VXD_TRACK_STRIP + threadIdx.x,
+                              values);
 #pragma unroll
-        for (int k = 0; k < N_SUMS; k++) {
-            sums[k] = 0;
-        }
-        add_pixels<USE_GREY>(level, T, strip * VXD_TRACK_STRIP + threadIdx.x, sums);
-        __syncthreads(); /* the strip before is added */
+        for (int first = 0; first < N_SUMS; first += HALF_SUMS) {
+            __syncthreads(); /* what was there is added */
 #pragma unroll
-        for (int k = 0; k < N_SUMS; k++) {
-            steps->lanes[k][threadIdx.x] = sums[k];
+            for (int k = 0; k < HALF_SUMS; k++) {
+                steps->values[k][threadIdx.x] = values[first + k];
+            }
+            __syncthreads();
+            add_pixels(steps, first, level->n_strips, strip, strips);
         }
-        __syncthreads();
-        add_lanes(level, steps, strip, strips);
     }
 }
 
 /* All thread blocks come to the same pose. The strips are written in two places in turn, so that no
  * thread block writes what another still reads. */
 template <bool USE_GREY>
-static __global__ void __launch_bounds__(N_LANES, 4)
+static __global__ void __launch_bounds__(STRIP_THREADS, 2)
     iterate_kernel(const __grid_constant__ struct vxd_track_iterate_call call)
 {
     const struct vxd_track_level *level = &call.level;
     __shared__ struct steps steps;
     uint32_t *words = (uint32_t *)&steps.work;
     bool is_last = call.n == 0;
+    bool is_changed;
     uint32_t passed = 0;
 
     if (threadIdx.x < WORK_WORDS) {
         words[threadIdx.x] = ((const uint32_t *)level->work)[threadIdx.x];
     }
     __syncthreads();
+    is_changed = steps.work.is_singular == 0;
     for (int round = 0; steps.work.is_singular == 0; round++) {
         float *strips = level->strips + (size_t)(round & 1) * level->n_strips * N_SUMS;
 
@@ -399,7 +383,9 @@ static __global__ void __launch_bounds__(N_LANES, 4)
         }
     }
     if (blockIdx.x == 0 && threadIdx.x < WORK_WORDS) {
-        ((uint32_t *)level->work)[threadIdx.x] = words[threadIdx.x];
+        if (is_changed) { /* and all others have read it */
+            ((uint32_t *)level->work)[threadIdx.x] = words[threadIdx.x];
+        }
         if (call.report != NULL) {
             ((uint32_t *)call.report)[threadIdx.x] = words[threadIdx.x];
         }
@@ -411,19 +397,27 @@ enum vxd_status vxd_track_iterate_cuda(struct vxd_queue *queue,
                                        struct vxd_err *err)
 {
     const struct vxd_track_level *level = &call->level;
-    size_t most = 2 * (size_t)queue->context->info.n_multiprocessors;
-    unsigned n_blocks = (unsigned)(level->n_strips < most ? level->n_strips : most);
+    size_t most = (size_t)queue->context->info.n_multiprocessors;
     const void *kernel = level->rule.use_grey != 0 ? (const void *)iterate_kernel<true>
                                                    : (const void *)iterate_kernel<false>;
     void *args[1] = {(void *)call};
+    int n_resident = 1;
     enum vxd_status status;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
-    VXD_TRY(
-        vxd_cuda_status(queue->context,
-                        cudaLaunchCooperativeKernel(kernel, dim3(n_blocks), dim3(N_LANES),
-                                                    args, 0, (cudaStream_t)queue->stream),
-                        "iterate_kernel", err));
+    if (level->n_strips > most) {
+        VXD_TRY(VXD_CUDA(queue->context,
+                         cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+                             &n_resident, kernel, STRIP_THREADS, 0),
+                         err));
+        most *= (size_t)n_resident;
+    }
+    most = level->n_strips < most ? level->n_strips : most;
+    VXD_TRY(vxd_cuda_status(queue->context,
+                            cudaLaunchCooperativeKernel(kernel, dim3((unsigned)most),
+                                                        dim3(STRIP_THREADS), args, 0,
+                                                        (cudaStream_t)queue->stream),
+                            "iterate_kernel", err));
 out:
     return status;
 }

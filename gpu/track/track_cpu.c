@@ -291,6 +291,13 @@ static inline void fetch(const struct vxd_track_level *level, size_t n,
 static inline void add(const struct vxd_track_level *level, size_t n, struct pairs *pairs,
                        float *sums)
 {
+    bool has_both = level->rule.use_plane != 0 && level->rule.use_grey != 0;
+    float values[VXD_TRACK_N_SUMS * LANES];
+    float *to = has_both ? values : sums;
+
+    if (has_both) {
+        memset(values, 0, sizeof values);
+    }
     for (size_t i = 0; i < n; i++) {
         struct vxd_track_pair pair;
 
@@ -307,7 +314,10 @@ static inline void add(const struct vxd_track_level *level, size_t n, struct pai
         pair.part_v = pairs->part_v[i];
         pair.is_valid = pairs->is_valid[i];
         pair.is_overlap = pairs->is_overlap[i];
-        vxd_track_add_pair(level, &pair, sums + i, LANES);
+        vxd_track_add_pair(level, &pair, to + i, LANES);
+    }
+    for (size_t i = 0; has_both && i < (size_t)VXD_TRACK_N_SUMS * LANES; i++) {
+        vxd_track_add(&sums[i], values[i]);
     }
 }
 

@@ -75,6 +75,27 @@ VXD_HD float vxd_track_depth(const struct vxd_track_source *source, size_t pixel
     return is_there ? z : 0;
 }
 
+VXD_HD float vxd_track_mean_of_four(const float z[4])
+{
+    float nearest = 1e30f;
+    float sum = 0;
+    float count = 0;
+
+    VXD_UNROLL
+    for (int i = 0; i < 4; i++) {
+        nearest = z[i] > 0 && z[i] < nearest ? z[i] : nearest;
+    }
+    nearest = vxd_mulf(nearest, 1.0f + VXD_TRACK_EDGE);
+    VXD_UNROLL
+    for (int i = 0; i < 4; i++) {
+        bool is_near = z[i] > 0 && z[i] <= nearest;
+
+        sum = vxd_addf(sum, is_near ? z[i] : 0);
+        count = vxd_addf(count, is_near ? 1.0f : 0.0f);
+    }
+    return count > 0 ? vxd_divf(sum, count) : 0;
+}
+
 /* Depth of pixel (u, v): the mean of those of its pixels of the source that lie on the nearest
  * surface. */
 VXD_HD float vxd_track_mean_depth(const struct vxd_track_source *source, int u, int v)
@@ -88,6 +109,14 @@ VXD_HD float vxd_track_mean_depth(const struct vxd_track_source *source, int u, 
 
     if (s == 1) {
         return vxd_track_depth(source, first);
+    }
+    if (s == 2) { /* each depth is computed once */
+        const float z[4] = {vxd_track_depth(source, first),
+                            vxd_track_depth(source, first + 1),
+                            vxd_track_depth(source, first + width),
+                            vxd_track_depth(source, first + width + 1)};
+
+        return vxd_track_mean_of_four(z);
     }
     for (int y = 0; y < s; y++) {
         for (int x = 0; x < s; x++) {
@@ -697,7 +726,8 @@ VXD_HD void vxd_track_fetch_corners(const struct vxd_track_level *level, int32_t
     pair->corners[3] = grey[at + width + right];
 }
 
-/* Adds what a pair says to sums that lie `stride` apart. */
+/* Adds what a pair says to sums that lie `stride` apart. With planes and greys there are two additions
+ * to most sums: those of a pixel are added to zeros first. */
 VXD_HD void vxd_track_add_pair(const struct vxd_track_level *level,
                                const struct vxd_track_pair *pair, float *sums,
                                size_t stride)

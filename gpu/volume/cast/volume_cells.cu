@@ -2,12 +2,14 @@
 /* Ray casting by cells on a GPU. First a warp takes a cube of 8^3 cells: it loads the voxels around them
  * into shared memory, finds the cells that the surface goes through by bits, and lists them with the
  * pixels that they project to; those near the camera in pieces, so that no entry has much more work than
- * another. Then a warp takes 32 entries and tries the rays of their pixels, a pixel a lane. A pixel keeps
+ * another. Then a warp takes some entries and tries the rays of their pixels, a pixel a lane. A pixel keeps
  * its nearest crossing by an atomic minimum. Where the list is full, the cube's warp tries the rays
  * itself. Last, a thread shows a pixel. All arithmetic is in volume_cells_math.h.
  *
  * Moved: the distances of the blocks in view, once and a ninth of a row more on each side; 64 bytes
  * an entry, out and in; 24 bytes a pixel and 8 a crossing; 4 to 32 bytes out a pixel. */
+#include <cfloat>
+
 #include "gpu/core/core_cuda.h"
 #include "gpu/volume/cast/volume_cast_internal.h"
 
@@ -20,7 +22,7 @@
 
 /* An entry has no more pixels than these, or one row. */
 #define MOST_PIXELS 64
-#define MOST_TRY_BLOCKS 2048
+#define TRY_BLOCKS_A_MULTIPROCESSOR 12 /* as many as fit */
 
 /* What is the same for all rays of a kind of volume is a constant of its kernel. */
 template <int SHIFT, bool IS_COMPACT>
@@ -97,29 +99,55 @@ static __device__ __forceinline__ size_t next_row(const struct vxd_cast_call *ca
                                vxd_voxel_index(&call->view, low[0], low[1], low[2]));
 }
 
-/* A voxel's distance, and whether the surface may be behind it or in front of it. */
-struct sides {
-    bool has_front;
-    bool has_back;
+/* The greatest and the least of a lane's known distances. */
+struct range {
+    float most;
+    float least;
 };
 
-static __device__ __forceinline__ void keep(const struct vxd_cast_call *call, size_t row,
-                                            float d, float *to, struct sides *sides)
+/* The weights of four voxels of a row, where they decide whether the voxels are known. */
+static __device__ __forceinline__ void
+load_weights(const struct vxd_cast_call *call, size_t row, const float d[4], float w[4])
 {
-    d = row != NO_ROW && vxd_cast_is_known(call, row, d) ? d : NAN;
-    sides->has_front = sides->has_front || d > 0;
-    sides->has_back = sides->has_back || d <= 0;
-    *to = d;
+    bool are_known = row == NO_ROW || (d[0] != 0 && d[1] != 0 && d[2] != 0 && d[3] != 0 &&
+                                       !(call->weight_threshold > 0));
+
+    w[0] = w[1] = w[2] = w[3] = row == NO_ROW ? 0.0f : FLT_MAX;
+    if (!are_known && call->view.is_compact != 0) {
+        uchar4 four = *(const uchar4 *)((const uint8_t *)call->view.weights + row);
+
+        w[0] = four.x;
+        w[1] = four.y;
+        w[2] = four.z;
+        w[3] = four.w;
+    } else if (!are_known) {
+        float4 four = *(const float4 *)((const float *)call->view.weights + row);
+
+        w[0] = four.x;
+        w[1] = four.y;
+        w[2] = four.z;
+        w[3] = four.w;
+    }
 }
 
-static __device__ __forceinline__ void keep_four(const struct vxd_cast_call *call,
-                                                 size_t row, const float d[4], float *to,
-                                                 struct sides *sides)
+/* That of one. */
+static __device__ __forceinline__ float load_weight(const struct vxd_cast_call *call,
+                                                    size_t row, float d)
 {
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        keep(call, row != NO_ROW ? row + (size_t)i : NO_ROW, d[i], to + i, sides);
-    }
+    bool is_known = row == NO_ROW || (d != 0 && !(call->weight_threshold > 0));
+    float w = row == NO_ROW ? 0.0f : FLT_MAX;
+
+    return is_known ? w : vxd_volume_weight(&call->view, row);
+}
+
+/* As vxd_cast_is_known, of a weight that is loaded. */
+static __device__ __forceinline__ void keep(const struct vxd_cast_call *call, float d,
+                                            float w, float *to, struct range *range)
+{
+    d = w > 0 && w >= call->weight_threshold ? d : NAN;
+    range->most = fmaxf(range->most, d); /* NaN is passed over */
+    range->least = fminf(range->least, d);
+    *to = d;
 }
 
 static __device__ __forceinline__ float load(const struct vxd_cast_call *call, size_t row)
@@ -160,14 +188,16 @@ static __device__ __forceinline__ size_t side_row(const struct vxd_cast_call *ca
 /* The voxels on the three high sides: those of y and of z four a lane, of x two a lane, and of the
  * edges one. */
 static __device__ __forceinline__ void load_sides(const struct vxd_cast_call *call,
-                                                  struct cube *cube, struct sides *sides)
+                                                  struct cube *cube, struct range *range)
 {
     int lane = (int)(threadIdx.x % 32);
     int at = lane >> 1 & (SIDE - 1);
     int along = lane & (SIDE - 1);
     int which = lane / SIDE; /* of the edges */
     float four[4] = {0, 0, 0, 0};
+    float weights[4];
     float d[3];
+    float w[3];
     size_t rows[4];
     int to[4];
 
@@ -184,11 +214,19 @@ static __device__ __forceinline__ void load_sides(const struct vxd_cast_call *ca
     for (int i = 0; i < 3; i++) {
         d[i] = load(call, rows[i]);
     }
-    keep_four(call, rows[3], four, cube->d + to[3], sides);
+    load_weights(call, rows[3], four, weights);
+#pragma unroll
+    for (int i = 0; i < 3; i++) {
+        w[i] = load_weight(call, rows[i], d[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        keep(call, four[i], weights[i], cube->d + to[3] + i, range);
+    }
 #pragma unroll
     for (int i = 0; i < 3; i++) {
         if (i < 2 || lane <= 3 * SIDE) { /* the last is the corner */
-            keep(call, rows[i], d[i], cube->d + to[i], sides);
+            keep(call, d[i], w[i], cube->d + to[i], range);
         }
     }
     __syncwarp();
@@ -413,41 +451,43 @@ hand_on(const struct vxd_cells_call *all, const struct vxd_cells_call *call,
     __syncwarp();
 }
 
-/* What a warp keeps of 32 entries, each with a gap behind it, so that lanes with different entries
- * read different banks. */
+/* A warp takes so many entries at a time, each with a gap behind it in shared memory, so that lanes with
+ * different entries read different banks. Of more of them, those near the camera would be too much work
+ * for one warp. */
+#define N_TOGETHER 8
 #define ENTRY_QUADS (VXD_CELLS_ENTRY_BYTES / 16)
 #define ENTRY_STRIDE (ENTRY_QUADS + 1)
+static_assert(N_TOGETHER * ENTRY_QUADS == 32, "a lane loads a quarter of an entry");
 
 static __device__ __forceinline__ void
 load_entries(const struct vxd_cells_call *call, uint32_t first, uint32_t n, uint4 *kept)
 {
     const uint4 *from = (const uint4 *)call->entries + (size_t)first * ENTRY_QUADS;
 
-#pragma unroll
-    for (unsigned i = 0; i < ENTRY_QUADS; i++) {
-        unsigned quad = i * 32 + threadIdx.x % 32;
+    unsigned lane = threadIdx.x % 32;
 
-        if (first + quad / ENTRY_QUADS < n) {
-            kept[quad / ENTRY_QUADS * ENTRY_STRIDE + quad % ENTRY_QUADS] = from[quad];
-        }
+    if (first + lane / ENTRY_QUADS < n) {
+        kept[lane / ENTRY_QUADS * ENTRY_STRIDE + lane % ENTRY_QUADS] = from[lane];
     }
     __syncwarp();
 }
 
-/* Tries the pixels of 32 entries, a pixel a lane, one entry's behind the other's, so that no lane waits
+/* Tries the pixels of N_TOGETHER entries, a pixel a lane, one entry's behind the other's, so that no lane waits
  * for an entry with more pixels. Of the pixels of a step a bit is set where an entry begins: those up
  * to a lane's own say which entry the lane has. */
 static __device__ __forceinline__ void try_entries(const struct vxd_cells_call *call,
                                                    uint32_t n, const uint4 *kept)
 {
     unsigned lane = threadIdx.x % 32;
-    const struct entry *own = (const struct entry *)(kept + lane * ENTRY_STRIDE);
+    const struct entry *own =
+        (const struct entry *)(kept + lane % N_TOGETHER * ENTRY_STRIDE);
     int n_own = 0;
     int end;
     int first;
     int total;
 
-    if (lane < n) { /* an entry that was emptied has a pixel that is not tried */
+    if (lane < N_TOGETHER &&
+        lane < n) { /* an entry that was emptied has a pixel that is not tried */
         n_own = own->pixels.n_u * own->pixels.n_v;
         n_own = n_own > 0 ? n_own : 1;
     }
@@ -478,13 +518,13 @@ static __device__ __forceinline__ void try_entries(const struct vxd_cells_call *
 static __global__ void __launch_bounds__(N_THREADS)
     try_kernel(const __grid_constant__ struct vxd_cells_call call)
 {
-    __shared__ uint4 kept[N_WARPS][32 * ENTRY_STRIDE];
+    __shared__ uint4 kept[N_WARPS][N_TOGETHER * ENTRY_STRIDE];
     uint32_t warp = threadIdx.x / 32;
     uint32_t n = *call.n_entries;
 
     n = n < call.max_entries ? n : call.max_entries;
-    for (uint32_t first = blockIdx.x * N_THREADS + warp * 32; first < n;
-         first += gridDim.x * N_THREADS) {
+    for (uint32_t first = (blockIdx.x * N_WARPS + warp) * N_TOGETHER; first < n;
+         first += gridDim.x * N_WARPS * N_TOGETHER) {
         load_entries(&call, first, n, kept[warp]);
         try_entries(&call, n - first, kept[warp]);
     }
@@ -522,9 +562,10 @@ static __global__ void __launch_bounds__(N_THREADS, 8)
     unsigned which = blockIdx.x * N_WARPS + threadIdx.x / 32;
     int lane = (int)(threadIdx.x % 32);
     struct vxd_cells_call call = all;
-    struct sides sides = {false, false};
+    struct range range = {-1, 1};
     struct vxd_cells_rect rect;
     float inner[N_INNER][4];
+    float weights[N_INNER][4];
     int32_t entry;
     int32_t at[3];
     int32_t low[3];
@@ -563,13 +604,23 @@ static __global__ void __launch_bounds__(N_THREADS, 8)
 #pragma unroll
     for (int i = 0; i < N_INNER; i++) {
         int to;
-        size_t row = inner_row(&call.cast, first, i, &to);
 
-        keep_four(&call.cast, row, inner[i], cube->d + to, &sides);
+        load_weights(&call.cast, inner_row(&call.cast, first, i, &to), inner[i],
+                     weights[i]);
     }
-    load_sides(&call.cast, cube, &sides);
-    if (!__any_sync(0xffffffffu, sides.has_front) ||
-        !__any_sync(0xffffffffu, sides.has_back)) {
+#pragma unroll
+    for (int i = 0; i < N_INNER; i++) {
+        int to;
+
+        (void)inner_row(&call.cast, first, i, &to);
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            keep(&call.cast, inner[i][j], weights[i][j], cube->d + to + j, &range);
+        }
+    }
+    load_sides(&call.cast, cube, &range);
+    if (!__any_sync(0xffffffffu, range.most > 0) ||
+        !__any_sync(0xffffffffu, range.least <= 0)) {
         return;
     }
     mark(cube);
@@ -599,19 +650,19 @@ static __global__ void __launch_bounds__(N_THREADS)
 }
 
 template <int SHIFT, bool IS_COMPACT>
-static void launch(const struct vxd_cells_call *call, cudaStream_t stream)
+static void launch(const struct vxd_cells_call *call, int n_multiprocessors,
+                   cudaStream_t stream)
 {
     unsigned n_cubes = (unsigned)(call->cast.n << 3 * (SHIFT - 3));
     unsigned n_pixels =
         (unsigned)(vxd_cast_end_row(&call->cast) - call->cast.first_row * VXD_CAST_TILE) *
         (unsigned)call->cast.camera.width;
-    unsigned n_try_blocks = call->max_entries / N_THREADS + 1;
+    unsigned n_try_blocks = TRY_BLOCKS_A_MULTIPROCESSOR * (unsigned)n_multiprocessors;
     dim3 grid((unsigned)(call->cast.camera.width + 15) / 16,
               (unsigned)(call->cast.end_row - call->cast.first_row));
 
     aim_kernel<<<(n_pixels + N_THREADS - 1) / N_THREADS, N_THREADS, 0, stream>>>(
         *call, n_pixels);
-    n_try_blocks = n_try_blocks < MOST_TRY_BLOCKS ? n_try_blocks : MOST_TRY_BLOCKS;
     if (n_cubes > 0) {
         cells_kernel<SHIFT, IS_COMPACT>
             <<<(n_cubes + N_WARPS - 1) / N_WARPS, N_THREADS, 0, stream>>>(*call, n_cubes);
@@ -629,15 +680,18 @@ enum vxd_status vxd_volume_cells_cuda(struct vxd_queue *queue,
                                       struct vxd_err *err)
 {
     cudaStream_t stream = (cudaStream_t)queue->stream;
+    int n_multiprocessors = queue->context->info.n_multiprocessors;
     enum vxd_status status;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
     if (call->cast.view.shift == 3) {
-        (call->cast.view.is_compact != 0 ? launch<3, true> : launch<3, false>)(call,
-                                                                               stream);
+        (call->cast.view.is_compact != 0
+             ? launch<3, true>
+             : launch<3, false>)(call, n_multiprocessors, stream);
     } else {
-        (call->cast.view.is_compact != 0 ? launch<4, true> : launch<4, false>)(call,
-                                                                               stream);
+        (call->cast.view.is_compact != 0
+             ? launch<4, true>
+             : launch<4, false>)(call, n_multiprocessors, stream);
     }
     VXD_TRY(vxd_cuda_launched(queue->context, "cells_kernel", err));
 out:
