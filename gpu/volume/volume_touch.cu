@@ -2,8 +2,8 @@
 /* The frame map on a GPU: the blocks that the rays of a frame's pixels touch.
  *
  * A thread takes a pixel, a thread block a tile of 32 x 8 pixels. It writes the pixel's depth in
- * metres for the integration and walks the cells of the ray; a pixel that takes the way of the one
- * before is left out at once. The rays of a tile touch the same few cells, so a small table in
+ * metres for the integration and finds the ends of the ray; a pixel that takes the way of the one
+ * before is left out. The others are walked, cell by cell. The rays of a tile touch the same few cells, so a small table in
  * shared memory, whose slots are exchanged, drops nearly all repetitions in front of the frame map
  * in global memory. Blocks that a tile is the first to claim there are kept until its rays are
  * walked: then the tile looks them up in the volume together, and lists them in places that it
@@ -26,6 +26,8 @@
 struct tile {
     unsigned long long recent[N_RECENT];
     uint64_t claimed[N_THREADS];
+    float ends[6][N_THREADS]; /* of the rays that are walked: from, to */
+    uint32_t n_walks;
     uint32_t n_claimed; /* may be more: those are listed one by one */
     uint32_t n_taken;   /* slots of the frame map, as last seen */
     uint32_t n[2];      /* of what is claimed: known blocks, new ones */
@@ -234,6 +236,36 @@ static __device__ __forceinline__ void touch_ray(const struct vxd_touch_call *ca
     }
 }
 
+/* Keeps the segments of the rays that are walked, one behind the other, so that the warps that walk them
+ * are full. All lanes of the warp call it. */
+static __device__ __forceinline__ void keep_walk(const struct segment *segment,
+                                                 bool walks, struct tile *tile)
+{
+    unsigned lane = threadIdx.x % 32;
+    unsigned all = __ballot_sync(0xffffffffu, walks ? 1 : 0);
+    unsigned at = 0;
+
+    if (lane == 0 && all != 0) {
+        at = atomicAdd(&tile->n_walks, (uint32_t)__popc(all));
+    }
+    at = __shfl_sync(0xffffffffu, at, 0) + (unsigned)__popc(all & ((1u << lane) - 1));
+    for (int axis = 0; walks && axis < 3; axis++) {
+        tile->ends[axis][at] = segment->from[axis];
+        tile->ends[3 + axis][at] = segment->to[axis];
+    }
+}
+
+static __device__ __forceinline__ void take_walk(const struct tile *tile, unsigned at,
+                                                 struct segment *segment)
+{
+    for (int axis = 0; axis < 3; axis++) {
+        segment->from[axis] = tile->ends[axis][at];
+        segment->to[axis] = tile->ends[3 + axis][at];
+        segment->from_cell[axis] = vxd_frame_floor(segment->from[axis]);
+        segment->to_cell[axis] = vxd_frame_floor(segment->to[axis]);
+    }
+}
+
 template <bool IS_BENT>
 static __global__ void __launch_bounds__(N_THREADS, IS_BENT ? 4 : 6)
     touch_kernel(const __grid_constant__ struct vxd_touch_call call)
@@ -249,6 +281,7 @@ static __global__ void __launch_bounds__(N_THREADS, IS_BENT ? 4 : 6)
         tile.recent[i] = VXD_BLOCK_EMPTY;
     }
     if (threadIdx.x == 0) {
+        tile.n_walks = 0;
         tile.n_claimed = 0;
         tile.n_taken = *(volatile uint32_t *)&call.counts->n_taken;
         tile.n[0] = 0;
@@ -269,7 +302,10 @@ static __global__ void __launch_bounds__(N_THREADS, IS_BENT ? 4 : 6)
     if (z > 0 && !is_kept) {
         (void)atomicAdd(&call.counts->n_dropped, 1u);
     }
-    if (!as_before(&segment, is_kept) && is_kept) {
+    keep_walk(&segment, !as_before(&segment, is_kept) && is_kept, &tile);
+    __syncthreads();
+    if (threadIdx.x < tile.n_walks) {
+        take_walk(&tile, threadIdx.x, &segment);
         touch_ray(&call, &segment, &tile);
     }
     __syncthreads();
