@@ -64,9 +64,6 @@ static enum vxd_status touch(struct vxd_queue *queue, struct vxd_volume *volume,
     vxd_volume_get_view(volume, &call.view);
     VXD_TRY(vxd_host_alloc(queue->context, sizeof *call.report, &host, err));
     call.report = host.ptr;
-    VXD_TRY(vxd_queue_fill(queue, call.tags, 0xff, volume->frame_slots * sizeof(uint64_t),
-                           err));
-    VXD_TRY(vxd_queue_fill(queue, call.counts, 0, sizeof *call.counts, err));
     VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_touch)(queue, &call, err));
     VXD_TRY(vxd_queue_mark(queue, err));
     if (ahead != NULL) {

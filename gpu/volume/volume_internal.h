@@ -101,8 +101,7 @@ enum vxd_status vxd_frame_form_init(const struct vxd_volume *volume,
                                     const struct vxd_volume_frame *frame,
                                     struct vxd_frame_form *out, struct vxd_err *err);
 
-/* What touching a frame's blocks needs. The caller has filled the frame map's tags with
- * VXD_BLOCK_EMPTY and the counts with 0. */
+/* What touching a frame's blocks needs. It empties the frame map first. */
 struct vxd_touch_call {
     struct vxd_frame_form frame;
     struct vxd_volume_view view;

@@ -266,6 +266,20 @@ static __device__ __forceinline__ void take_walk(const struct tile *tile, unsign
     }
 }
 
+/* Empties the frame map, two slots a thread. */
+static __global__ void __launch_bounds__(N_THREADS)
+    empty_kernel(const __grid_constant__ struct vxd_touch_call call)
+{
+    size_t i = (size_t)blockIdx.x * N_THREADS + threadIdx.x;
+
+    if (i <= call.slot_mask / 2) {
+        ((ulonglong2 *)call.tags)[i] = make_ulonglong2(VXD_BLOCK_EMPTY, VXD_BLOCK_EMPTY);
+    }
+    if (i == 0) {
+        *call.counts = {};
+    }
+}
+
 template <bool IS_BENT>
 static __global__ void __launch_bounds__(N_THREADS, IS_BENT ? 4 : 6)
     touch_kernel(const __grid_constant__ struct vxd_touch_call call)
@@ -321,9 +335,12 @@ enum vxd_status vxd_volume_touch_cuda(struct vxd_queue *queue,
 {
     dim3 grid((unsigned)(call->frame.camera.width + TILE_WIDTH - 1) / TILE_WIDTH,
               (unsigned)(call->frame.camera.height + TILE_HEIGHT - 1) / TILE_HEIGHT);
+    unsigned n_empty = ((call->slot_mask + 1) / 2 + N_THREADS - 1) / N_THREADS;
     enum vxd_status status;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
+    empty_kernel<<<n_empty, N_THREADS, 0, (cudaStream_t)queue->stream>>>(*call);
+    VXD_TRY(vxd_cuda_launched(queue->context, "empty_kernel", err));
     if (call->frame.is_deformed != 0) {
         touch_kernel<true><<<grid, N_THREADS, 0, (cudaStream_t)queue->stream>>>(*call);
     } else {
