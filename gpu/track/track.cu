@@ -219,18 +219,20 @@ out:
 #define N_SUMS VXD_TRACK_N_SUMS
 #define STRIP_THREADS VXD_TRACK_STRIP
 #define N_WARPS (STRIP_THREADS / 32)
-#define HALF_SUMS (N_SUMS / 2)
+#define SUMS_AT_ONCE (N_SUMS / 3)
+#define SUMS_A_WARP ((N_SUMS + N_WARPS - 1) / N_WARPS)
+#define STRIPS_AT_ONCE 5
 #define WORK_WORDS (sizeof(struct vxd_track_work) / sizeof(uint32_t))
 static_assert(VXD_TRACK_STRIP == 512 && VXD_TRACK_LANES == 128 &&
                   VXD_TRACK_STRIP_LANES == 32,
               "pixels are added by warps");
 static_assert(WORK_WORDS <= STRIP_THREADS, "a thread copies a word of the work");
 
-/* What a thread block keeps in shared memory: half of the pixels' values at a time, so that two thread
- * blocks fit in any multiprocessor. */
+/* What a thread block keeps in shared memory: a third of the pixels' values at a time, which the
+ * warps add at once. */
 struct steps {
     struct vxd_track_work work;
-    float values[HALF_SUMS][STRIP_THREADS];
+    float values[SUMS_AT_ONCE][STRIP_THREADS];
 };
 
 /* The values of a thread's pixel; zeros where the image has ended. */
@@ -267,7 +269,7 @@ static __device__ __forceinline__ void add_pixels(const struct steps *steps, int
     unsigned warp = threadIdx.x / 32;
     unsigned lane = threadIdx.x % 32;
 
-    for (unsigned k = warp; k < HALF_SUMS; k += N_WARPS) {
+    for (unsigned k = warp; k < SUMS_AT_ONCE; k += N_WARPS) {
         float lanes[VXD_TRACK_LANES / 32];
         float sum;
 
@@ -293,28 +295,55 @@ static __device__ __forceinline__ void add_pixels(const struct steps *steps, int
     }
 }
 
-/* Adds the strips, of which others have written most: a warp takes a sum at a time, a lane every 32nd
- * strip. */
+/* Adds the strips, of which others have written most: a warp takes some sums, a lane every 32nd strip.
+ * Strips are asked for many at a time, since they come from far. */
 static __device__ __forceinline__ void add_strips(const struct vxd_track_level *level,
                                                   const float *strips,
                                                   struct vxd_track_work *work)
 {
     unsigned warp = threadIdx.x / 32;
     unsigned lane = threadIdx.x % 32;
+    double sums[SUMS_A_WARP];
 
-    for (unsigned k = warp; k < N_SUMS; k += N_WARPS) {
-        double sum = 0;
+#pragma unroll
+    for (unsigned i = 0; i < SUMS_A_WARP; i++) {
+        sums[i] = 0;
+    }
+    for (size_t first = lane; first < level->n_strips; first += 32 * STRIPS_AT_ONCE) {
+        float values[STRIPS_AT_ONCE][SUMS_A_WARP];
 
-#pragma unroll 4
-        for (size_t strip = lane; strip < level->n_strips; strip += 32) {
-            sum = vxd_addd(sum, (double)__ldcg(&strips[k * level->n_strips + strip]));
+#pragma unroll
+        for (unsigned at = 0; at < STRIPS_AT_ONCE; at++) {
+            size_t strip = first + 32 * at;
+
+#pragma unroll
+            for (unsigned i = 0; i < SUMS_A_WARP; i++) {
+                unsigned k = warp + i * N_WARPS;
+
+                values[at][i] = strip < level->n_strips && k < N_SUMS
+                                    ? __ldcg(&strips[k * level->n_strips + strip])
+                                    : 0;
+            }
         }
 #pragma unroll
-        for (unsigned half = 16; half > 0; half /= 2) {
-            sum = vxd_addd(sum, __shfl_down_sync(0xffffffffu, sum, half));
+        for (unsigned at = 0; at < STRIPS_AT_ONCE; at++) {
+#pragma unroll
+            for (unsigned i = 0; i < SUMS_A_WARP; i++) {
+                sums[i] = vxd_addd(sums[i], (double)values[at][i]);
+            }
         }
-        if (lane == 0) {
-            work->sums[k] = sum;
+    }
+#pragma unroll
+    for (unsigned half = 16; half > 0; half /= 2) {
+#pragma unroll
+        for (unsigned i = 0; i < SUMS_A_WARP; i++) {
+            sums[i] = vxd_addd(sums[i], __shfl_down_sync(0xffffffffu, sums[i], half));
+        }
+    }
+#pragma unroll
+    for (unsigned i = 0; i < SUMS_A_WARP; i++) {
+        if (lane == 0 && warp + i * N_WARPS < N_SUMS) {
+            work->sums[warp + i * N_WARPS] = sums[i];
         }
     }
 }
@@ -330,10 +359,10 @@ static __device__ __forceinline__ void sum_strips(const struct vxd_track_level *
         find_values<USE_GREY>(level, steps->work.T, strip * VXD_TRACK_STRIP + threadIdx.x,
                               values);
 #pragma unroll
-        for (int first = 0; first < N_SUMS; first += HALF_SUMS) {
+        for (int first = 0; first < N_SUMS; first += SUMS_AT_ONCE) {
             __syncthreads(); /* what was there is added */
 #pragma unroll
-            for (int k = 0; k < HALF_SUMS; k++) {
+            for (int k = 0; k < SUMS_AT_ONCE; k++) {
                 steps->values[k][threadIdx.x] = values[first + k];
             }
             __syncthreads();

@@ -20,9 +20,10 @@
 #define ROWS VXD_CELLS_ROWS
 #define N_CELLS (SIDE * SIDE * SIDE)
 
-/* An entry has no more pixels than these, or one row. */
-#define MOST_PIXELS 64
-#define TRY_BLOCKS_A_MULTIPROCESSOR 12 /* as many as fit */
+/* So many threads try the pixels of an entry, which has no more than MOST_PIXELS or one row. */
+#define N_TOGETHER 4
+#define MOST_PIXELS 16
+#define TRY_BLOCKS_A_MULTIPROCESSOR 9 /* as many as fit */
 
 /* What is the same for all rays of a kind of volume is a constant of its kernel. */
 template <int SHIFT, bool IS_COMPACT>
@@ -451,82 +452,37 @@ hand_on(const struct vxd_cells_call *all, const struct vxd_cells_call *call,
     __syncwarp();
 }
 
-/* A warp takes so many entries at a time, each with a gap behind it in shared memory, so that lanes with
- * different entries read different banks. Of more of them, those near the camera would be too much work
- * for one warp. */
-#define N_TOGETHER 8
-#define ENTRY_QUADS (VXD_CELLS_ENTRY_BYTES / 16)
-#define ENTRY_STRIDE (ENTRY_QUADS + 1)
-static_assert(N_TOGETHER * ENTRY_QUADS == 32, "a lane loads a quarter of an entry");
-
-static __device__ __forceinline__ void
-load_entries(const struct vxd_cells_call *call, uint32_t first, uint32_t n, uint4 *kept)
-{
-    const uint4 *from = (const uint4 *)call->entries + (size_t)first * ENTRY_QUADS;
-
-    unsigned lane = threadIdx.x % 32;
-
-    if (first + lane / ENTRY_QUADS < n) {
-        kept[lane / ENTRY_QUADS * ENTRY_STRIDE + lane % ENTRY_QUADS] = from[lane];
-    }
-    __syncwarp();
-}
-
-/* Tries the pixels of N_TOGETHER entries, a pixel a lane, one entry's behind the other's, so that no lane waits
- * for an entry with more pixels. Of the pixels of a step a bit is set where an entry begins: those up
- * to a lane's own say which entry the lane has. */
-static __device__ __forceinline__ void try_entries(const struct vxd_cells_call *call,
-                                                   uint32_t n, const uint4 *kept)
-{
-    unsigned lane = threadIdx.x % 32;
-    const struct entry *own =
-        (const struct entry *)(kept + lane % N_TOGETHER * ENTRY_STRIDE);
-    int n_own = 0;
-    int end;
-    int first;
-    int total;
-
-    if (lane < N_TOGETHER &&
-        lane < n) { /* an entry that was emptied has a pixel that is not tried */
-        n_own = own->pixels.n_u * own->pixels.n_v;
-        n_own = n_own > 0 ? n_own : 1;
-    }
-    end = sum_to(n_own);
-    first = end - n_own;
-    total = __shfl_sync(0xffffffffu, end, 31);
-    for (int base = 0; base < total; base += 32) {
-        bool begins = n_own > 0 && first >= base && first < base + 32;
-        unsigned begun = __ballot_sync(0xffffffffu, n_own > 0 && first < base ? 1 : 0);
-        unsigned begin =
-            __reduce_add_sync(0xffffffffu, begins ? 1u << (first - base) : 0u);
-        int which = __popc(begun) + __popc(begin & (0xffffffffu >> (31 - lane))) - 1;
-        int pixel = base + (int)lane - __shfl_sync(0xffffffffu, first, which);
-        const struct entry *entry = (const struct entry *)(kept + which * ENTRY_STRIDE);
-
-        if (base + (int)lane < total && entry->pixels.n_u != 0) {
-            /* few enough in an entry that this is exact */
-            int v = (int)(((float)pixel + 0.5f) * entry->inverse);
-
-            meet(call, &entry->cell,
-                 entry->pixels.first_u + pixel - v * entry->pixels.n_u,
-                 entry->pixels.first_v + v);
-        }
-        __syncwarp();
-    }
-}
-
-static __global__ void __launch_bounds__(N_THREADS)
+/* The lanes of a warp go through their entries and pixels in step. */
+static __global__ void __launch_bounds__(N_THREADS, TRY_BLOCKS_A_MULTIPROCESSOR)
     try_kernel(const __grid_constant__ struct vxd_cells_call call)
 {
-    __shared__ uint4 kept[N_WARPS][N_TOGETHER * ENTRY_STRIDE];
-    uint32_t warp = threadIdx.x / 32;
     uint32_t n = *call.n_entries;
+    uint32_t n_steps = gridDim.x * (N_THREADS / N_TOGETHER);
+    uint32_t own = (threadIdx.x & 31) / N_TOGETHER;
 
     n = n < call.max_entries ? n : call.max_entries;
-    for (uint32_t first = (blockIdx.x * N_WARPS + warp) * N_TOGETHER; first < n;
-         first += gridDim.x * N_WARPS * N_TOGETHER) {
-        load_entries(&call, first, n, kept[warp]);
-        try_entries(&call, n - first, kept[warp]);
+    for (uint32_t i =
+             blockIdx.x * (N_THREADS / N_TOGETHER) + threadIdx.x / N_TOGETHER - own;
+         i < n; i += n_steps) {
+        struct entry entry = {};
+        int n_pixels;
+
+        if (i + own < n) {
+            entry = ((const struct entry *)call.entries)[i + own];
+        }
+        n_pixels = entry.pixels.n_u * entry.pixels.n_v;
+        for (int pixel = (int)(threadIdx.x % N_TOGETHER);
+             __any_sync(0xffffffffu, pixel < n_pixels ? 1 : 0) != 0;
+             pixel += N_TOGETHER) {
+            if (pixel < n_pixels) { /* few enough in an entry that this is exact */
+                int v = (int)(((float)pixel + 0.5f) * entry.inverse);
+
+                meet(&call, &entry.cell,
+                     entry.pixels.first_u + pixel - v * entry.pixels.n_u,
+                     entry.pixels.first_v + v);
+            }
+            __syncwarp();
+        }
     }
 }
 
