@@ -2,9 +2,9 @@
 /* Ray casting by cells on a GPU. First a warp takes a cube of 8^3 cells: it loads the voxels around them
  * into shared memory, finds the cells that the surface goes through by bits, and lists them with the
  * pixels that they project to; those near the camera in pieces, so that no entry has much more work than
- * another. Then a warp takes some entries and tries the rays of their pixels, a pixel a lane. A pixel keeps
- * its nearest crossing by an atomic minimum. Where the list is full, the cube's warp tries the rays
- * itself. Last, a thread shows a pixel. All arithmetic is in volume_cells_math.h.
+ * another. Then four threads take an entry and try the rays of its pixels. A pixel keeps its nearest
+ * crossing by an atomic minimum. Where the list is full, the cube's warp tries the rays itself. Last, a
+ * thread shows a pixel. All arithmetic is in volume_cells_math.h.
  *
  * Moved: the distances of the blocks in view, once and a ninth of a row more on each side; 64 bytes
  * an entry, out and in; 24 bytes a pixel and 8 a crossing; 4 to 32 bytes out a pixel. */
@@ -172,7 +172,7 @@ static __device__ __forceinline__ size_t inner_row(const struct vxd_cast_call *c
     return first + vxd_voxel_index(&call->view, x, y, z);
 }
 
-/* A row of voxels of another cube, n of them from (x, y, z) of this one on. */
+/* Where a voxel beside the cube is, (x, y, z) from the cube's low voxel; NO_ROW: nowhere. */
 static __device__ __forceinline__ size_t side_row(const struct vxd_cast_call *call,
                                                   const struct cube *cube, int x, int y,
                                                   int z, int *to)
