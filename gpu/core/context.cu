@@ -259,16 +259,26 @@ static cudaError_t wait_for(cudaEvent_t event)
     return result == cudaErrorNotReady ? cudaEventSynchronize(event) : result;
 }
 
-enum vxd_status vxd_cuda_queue_wait(struct vxd_queue *queue, struct vxd_err *err)
+enum vxd_status vxd_cuda_queue_mark(struct vxd_queue *queue, struct vxd_err *err)
 {
     struct vxd_context *context = queue->context;
-    cudaEvent_t event = (cudaEvent_t)queue->event;
+    enum vxd_status status;
+
+    VXD_TRY(VXD_CUDA(context, cudaSetDevice(context->device), err));
+    VXD_TRY(VXD_CUDA(
+        context, cudaEventRecord((cudaEvent_t)queue->event, (cudaStream_t)queue->stream),
+        err));
+out:
+    return status;
+}
+
+enum vxd_status vxd_cuda_queue_wait_mark(struct vxd_queue *queue, struct vxd_err *err)
+{
+    struct vxd_context *context = queue->context;
     enum vxd_status status = VXD_OK;
     uint32_t word;
 
-    VXD_TRY(VXD_CUDA(context, cudaSetDevice(context->device), err));
-    VXD_TRY(VXD_CUDA(context, cudaEventRecord(event, (cudaStream_t)queue->stream), err));
-    VXD_TRY(VXD_CUDA(context, wait_for(event), err));
+    VXD_TRY(VXD_CUDA(context, wait_for((cudaEvent_t)queue->event), err));
     VXD_TRY(vxd_cuda_enter(context, err));
     word = *(volatile uint32_t *)queue->h_error_word;
     if (word != VXD_OK) {

@@ -136,7 +136,8 @@ enum vxd_status vxd_cuda_queue_init(struct vxd_queue *queue, struct vxd_err *err
 void vxd_cuda_queue_free(struct vxd_queue *queue);
 /* Waits (polls for at most 0.2 ms, then sleeps) and turns the error word into a
  * status. */
-enum vxd_status vxd_cuda_queue_wait(struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_cuda_queue_mark(struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_cuda_queue_wait_mark(struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_cuda_copy(struct vxd_queue *queue, void *to, const void *from,
                               size_t n_bytes, struct vxd_err *err);
 enum vxd_status vxd_cuda_fill(struct vxd_queue *queue, void *to, int value,

@@ -28,4 +28,30 @@ static inline enum vxd_status vxd_cuda_launched(struct vxd_context *context,
     return vxd_cuda_status(context, cudaGetLastError(), kernel, err);
 }
 
+#if defined(__CUDACC__)
+/* A barrier over the blocks of a grid, all of which are resident (cudaLaunchCooperativeKernel), in
+ * half the time of cooperative groups'. The word is 0 when they start and serves no other barrier;
+ * thread 0 of each block counts in *passed, which starts as 0. What a block wrote before the barrier
+ * the others see behind it. */
+static __device__ __forceinline__ void vxd_blocks_wait(uint32_t *word, uint32_t *passed,
+                                                       uint32_t n_blocks)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        uint32_t arrived;
+
+        *passed += n_blocks;
+        __threadfence();
+        (void)atomicAdd(word, 1);
+        do {
+            asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+                         : "=r"(arrived)
+                         : "l"(__cvta_generic_to_global(word))
+                         : "memory");
+        } while (arrived < *passed);
+    }
+    __syncthreads();
+}
+#endif
+
 #endif

@@ -67,7 +67,8 @@ enum vxd_status vxd_queue_wait(struct vxd_queue *queue, struct vxd_err *err)
     enum vxd_status status = VXD_OK;
 
     if (VXD_ON_CUDA(queue->context)) {
-        return vxd_cuda_queue_wait(queue, err);
+        status = vxd_cuda_queue_mark(queue, err);
+        return status == VXD_OK ? vxd_cuda_queue_wait_mark(queue, err) : status;
     }
     if (vxd_context_is_lost(queue->context)) {
         status = vxd_fail(err, VXD_UNAVAILABLE, NULL, "the device is lost");
@@ -90,6 +91,17 @@ enum vxd_status vxd_queue_wait(struct vxd_queue *queue, struct vxd_err *err)
         free(job);
     }
     return status;
+}
+
+enum vxd_status vxd_queue_mark(struct vxd_queue *queue, struct vxd_err *err)
+{
+    return VXD_ON_CUDA(queue->context) ? vxd_cuda_queue_mark(queue, err) : VXD_OK;
+}
+
+enum vxd_status vxd_queue_wait_mark(struct vxd_queue *queue, struct vxd_err *err)
+{
+    return VXD_ON_CUDA(queue->context) ? vxd_cuda_queue_wait_mark(queue, err)
+                                       : vxd_queue_wait(queue, err);
 }
 
 void vxd_queue_append(struct vxd_queue *queue, struct vxd_job *job)

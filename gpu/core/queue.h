@@ -31,6 +31,14 @@ struct vxd_context *vxd_queue_context(const struct vxd_queue *queue);
  *         The error word is cleared, so the queue can be used again. */
 enum vxd_status vxd_queue_wait(struct vxd_queue *queue, struct vxd_err *err);
 
+/* Marks this place in the queue; vxd_queue_wait_mark blocks until what was queued before the last mark
+ * has run, while what came later may go on (on the CPU it runs too). A vxd_queue_wait in between takes
+ * the mark with it.
+ *
+ * errors  as vxd_queue_wait, of what has run so far */
+enum vxd_status vxd_queue_mark(struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_queue_wait_mark(struct vxd_queue *queue, struct vxd_err *err);
+
 /* Copies between any two of host, pinned and device memory, in queue order. A pageable
  * host source is read before the call returns on CUDA, but when the job runs on the
  * CPU, so it must stay valid until vxd_queue_wait. */

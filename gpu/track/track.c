@@ -102,8 +102,8 @@ struct track {
     int n_levels;
     struct vxd_track_level levels[VXD_TRACK_MAX_LEVELS]; /* finest first */
     struct vxd_track_live_call live;
-    struct vxd_track_model_call model;
     struct vxd_volume_cast_args cast;
+    struct vxd_track_work *found; /* at the end: of the method, and of planes alone */
     struct vxd_buffer scratch;
     struct vxd_buffer host;
 };
@@ -189,7 +189,9 @@ static enum vxd_status lay_out(struct vxd_queue *queue, struct track *track,
     size_t colour = 0;
     size_t strips = 0;
     size_t work = 0;
+    size_t arrived = 0;
     size_t total = 0;
+    size_t n_scratch = VXD_ON_CUDA(queue->context) ? 0 : n;
     bool fits = true;
     char *at;
     enum vxd_status status;
@@ -202,17 +204,20 @@ static enum vxd_status lay_out(struct vxd_queue *queue, struct track *track,
                vxd_layout_add(&total, VXD_TRACK_N_PLANES * track->levels[k].live.n,
                               sizeof(float), &model[k]);
     }
-    fits = fits && vxd_layout_add(&total, n, sizeof(float), &depths) &&
-           vxd_layout_add(&total, n, sizeof(float), &filtered) &&
+    fits = fits && vxd_layout_add(&total, n_scratch, sizeof(float), &depths) &&
+           vxd_layout_add(&total, n_scratch, sizeof(float), &filtered) &&
            vxd_layout_add(&total, n, sizeof(float), &depth) &&
            vxd_layout_add(&total, 3 * n, sizeof(float), &normal) &&
            vxd_layout_add(&total, 3 * n, 1, &colour) &&
-           vxd_layout_add(&total, track->levels[0].n_strips * VXD_TRACK_N_SUMS,
+           vxd_layout_add(&total, 2 * track->levels[0].n_strips * VXD_TRACK_N_SUMS,
                           sizeof(float), &strips) &&
-           vxd_layout_add(&total, 2, sizeof(struct vxd_track_work), &work);
+           vxd_layout_add(&total, 1, sizeof(struct vxd_track_work), &work) &&
+           vxd_layout_add(&total, VXD_TRACK_N_ITERATE_CALLS, sizeof(uint32_t), &arrived);
     if (!fits) { /* of at most VXD_TRACK_MAX_PIXELS they do */
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "%zu pixels are too many", n);
     }
+    VXD_TRY(vxd_host_alloc(queue->context, 2 * sizeof *track->found, &track->host, err));
+    track->found = track->host.ptr;
     VXD_TRY(vxd_device_alloc(queue, total, &track->scratch, err));
     at = track->scratch.ptr;
     for (int k = 0; k < track->n_levels; k++) {
@@ -223,9 +228,11 @@ static enum vxd_status lay_out(struct vxd_queue *queue, struct track *track,
         level->strips = (float *)(void *)(at + strips);
         level->work = (struct vxd_track_work *)(void *)(at + work);
     }
+    track->live.work = track->levels[0].work;
+    track->live.arrived = (uint32_t *)(void *)(at + arrived);
+    track->live.is_filtered = !track->options.no_filter;
     track->live.depths = (float *)(void *)(at + depths);
-    track->live.filtered =
-        track->options.no_filter ? NULL : (float *)(void *)(at + filtered);
+    track->live.filtered = (float *)(void *)(at + filtered);
     track->cast.depth = (float *)(void *)(at + depth);
     track->cast.normal = (float *)(void *)(at + normal);
     track->cast.colour = track->needs_grey ? (uint8_t *)(at + colour) : NULL;
@@ -295,6 +302,7 @@ static enum vxd_status make_images(struct vxd_queue *queue, struct vxd_volume *v
                                    struct track *track, struct vxd_err *err)
 {
     const struct vxd_volume_frame *frame = track->frame;
+    struct vxd_track_pyramids_call pyramids;
     enum vxd_status status;
 
     VXD_TRY(init_source(track, &track->live.source, err));
@@ -306,60 +314,61 @@ static enum vxd_status make_images(struct vxd_queue *queue, struct vxd_volume *v
     track->cast.depth_max_m = frame->depth_max_m;
     track->cast.weight_threshold = track->options.min_weight;
     VXD_TRY(vxd_volume_cast(queue, volume, &track->cast, err));
-    track->model = (struct vxd_track_model_call){.image = track->levels[0].model,
-                                                 .camera = track->levels[0].camera,
-                                                 .depth = track->cast.depth,
-                                                 .normal = track->cast.normal,
-                                                 .colour = track->cast.colour};
+    pyramids = (struct vxd_track_pyramids_call){.n_levels = track->n_levels,
+                                                .camera = track->levels[0].camera,
+                                                .depth = track->cast.depth,
+                                                .normal = track->cast.normal,
+                                                .colour = track->cast.colour};
+    for (int k = 0; k < track->n_levels; k++) {
+        pyramids.live[k] = track->levels[k].live;
+        pyramids.model[k] = track->levels[k].model;
+    }
     for (int i = 0; i < 3; i++) {
         for (int j = 0; j < 3; j++) {
-            track->model.to_camera[4 * i + j] =
+            pyramids.to_camera[4 * i + j] =
                 (float)frame->T_map_camera.rotation[3 * j + i];
         }
     }
-    VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_model)(queue, &track->model, err));
-    for (int k = 1; k < track->n_levels; k++) {
-        struct vxd_track_halve_call live = {track->levels[k - 1].live,
-                                            track->levels[k].live};
-        struct vxd_track_halve_call model = {track->levels[k - 1].model,
-                                             track->levels[k].model};
-
-        VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_halve)(queue, &live, err));
-        VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_halve)(queue, &model, err));
-    }
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_pyramids)(queue, &pyramids, err));
 out:
     return status;
 }
 
 /* From the coarsest level to the finest, and once more for the sums at the pose that was found;
- * with greys also for those of the planes alone, in the second of the two works. */
+ * with greys also for those of the planes alone. */
 static enum vxd_status iterate(struct vxd_queue *queue, const struct track *track,
                                struct vxd_err *err)
 {
     int skipped = track->options.n_levels - track->n_levels;
-    struct vxd_track_work *work = track->levels[0].work;
-    struct vxd_track_iterate_call last = {.n = 0};
+    uint32_t *arrived = track->live.arrived;
     enum vxd_status status = VXD_OK;
 
     for (int k = track->n_levels - 1; k >= 0; k--) {
         struct vxd_track_iterate_call call = {
             .level = track->levels[k],
-            .n = track->options.iterations[skipped + track->n_levels - 1 - k]};
+            .n = track->options.iterations[skipped + track->n_levels - 1 - k],
+            .sums_after = k == 0 && !track->needs_grey,
+            .arrived = arrived++,
+            .report = k == 0 && !track->needs_grey ? track->found : NULL};
 
-        if (call.n > 0) {
+        if (call.n > 0 || call.sums_after) {
             VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_iterate)(queue, &call, err));
         }
     }
     if (track->needs_grey) {
-        struct vxd_track_iterate_call planes = {.level = track->levels[0], .n = 0};
+        struct vxd_track_iterate_call sums = {.level = track->levels[0],
+                                              .n = 0,
+                                              .arrived = arrived,
+                                              .report = track->found + 1};
 
-        planes.level.rule.use_plane = 1;
-        planes.level.rule.use_grey = 0;
-        VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_iterate)(queue, &planes, err));
-        VXD_TRY(vxd_queue_copy(queue, work + 1, work, sizeof *work, err));
+        sums.level.rule.use_plane = 1;
+        sums.level.rule.use_grey = 0;
+        VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_iterate)(queue, &sums, err));
+        sums.level = track->levels[0];
+        sums.arrived = arrived + 1;
+        sums.report = track->found;
+        VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_iterate)(queue, &sums, err));
     }
-    last.level = track->levels[0];
-    VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_iterate)(queue, &last, err));
 out:
     return status;
 }
@@ -368,26 +377,18 @@ static enum vxd_status run(struct vxd_queue *queue, struct vxd_volume *volume,
                            struct track *track, struct vxd_track_result *out,
                            struct vxd_err *err)
 {
-    static const struct vxd_track_work start = {
-        .pose = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0},
-        .T = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0}};
-    struct vxd_track_work *work;
-    const struct vxd_track_work *found;
-    const void *read = NULL;
     enum vxd_status status;
 
     VXD_TRY(lay_out(queue, track, err));
-    work = track->levels[0].work;
-    VXD_TRY(vxd_queue_copy(queue, work, &start, sizeof start, err));
-    VXD_TRY(vxd_queue_copy(queue, work + 1, &start, sizeof start, err));
     VXD_TRY(make_images(queue, volume, track, err));
     VXD_TRY(iterate(queue, track, err));
-    VXD_TRY(vxd_download(queue, work, 2 * sizeof *work, &track->host, &read, err));
     VXD_TRY(vxd_queue_wait(queue, err));
-    found = read;
-    vxd_track_judge(&track->options, &track->frame->T_map_camera, found, found[1].sums,
-                    out);
+    vxd_track_judge(&track->options, &track->frame->T_map_camera, track->found,
+                    track->found[1].sums, out);
 out:
+    if (status != VXD_OK) { /* what is queued may write to the host's memory */
+        (void)vxd_queue_wait(queue, NULL);
+    }
     vxd_device_free(queue, &track->scratch);
     return status;
 }

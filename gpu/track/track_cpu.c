@@ -67,27 +67,26 @@ static inline void filter_row(const struct vxd_track_live_call *call, int v)
 
     for (int left = is_rim ? width : R; left < width - R; left += LANES) {
         int n = left + LANES < width - R ? LANES : width - R - left;
+        float inverse[LANES];
         float sum[LANES] = {0};
         float weights[LANES] = {0};
 
+        for (int i = 0; i < n; i++) {
+            inverse[i] = vxd_track_filter_inverse(row[left + i]);
+        }
         for (int dv = -R; dv <= R; dv++) {
             for (int du = -R; du <= R; du++) {
                 const float *others = row + (ptrdiff_t)dv * width + du;
 
                 for (int i = 0; i < n; i++) {
-                    float z = row[left + i];
-                    float w =
-                        vxd_track_bell(z, others[left + i], (float)(du * du + dv * dv));
-
-                    sum[i] = vxd_addf(sum[i], vxd_mulf(w, vxd_subf(others[left + i], z)));
-                    weights[i] = vxd_addf(weights[i], w);
+                    vxd_track_add_neighbour(row[left + i], inverse[i], others[left + i],
+                                            (float)(du * du + dv * dv), &sum[i],
+                                            &weights[i]);
                 }
             }
         }
         for (int i = 0; i < n; i++) {
-            float z = row[left + i];
-
-            out[left + i] = z > 0 ? vxd_addf(z, vxd_divf(sum[i], weights[i])) : 0;
+            out[left + i] = vxd_track_filtered(row[left + i], sum[i], weights[i]);
         }
     }
     for (int u = 0; u < width; u++) {
@@ -109,13 +108,16 @@ LOOP(filter_rows)
 static inline void point_rows(const struct vxd_track_live_call *call, size_t begin,
                               size_t end)
 {
-    const float *depths = call->filtered != NULL ? call->filtered : call->depths;
+    const float *depths = call->is_filtered ? call->filtered : call->depths;
     int width = call->image.width;
 
     for (size_t v = begin; v < end; v++) {
         for (int u = 0; u < width; u++) {
-            vxd_track_point(&call->source, &call->image, u, (int)v,
-                            depths[v * (size_t)width + (size_t)u]);
+            float p[3];
+
+            vxd_track_point(&call->source, u, (int)v,
+                            depths[v * (size_t)width + (size_t)u], p);
+            vxd_track_put_point(&call->source, &call->image, u, (int)v, p);
         }
     }
 }
@@ -139,8 +141,9 @@ static enum vxd_status live_job(struct vxd_pool *pool, const void *args,
     size_t height = (size_t)call.image.height;
 
     (void)err;
+    vxd_track_begin(call.work);
     vxd_parallel_for(pool, height, PIECE_ROWS, PICK(depth_rows), &call);
-    if (call.filtered != NULL) {
+    if (call.is_filtered) {
         vxd_parallel_for(pool, height, PIECE_ROWS, PICK(filter_rows), &call);
     }
     vxd_parallel_for(pool, height, PIECE_ROWS, PICK(point_rows), &call);
@@ -155,64 +158,65 @@ enum vxd_status vxd_track_live_cpu(struct vxd_queue *queue,
     return vxd_queue_push(queue, live_job, call, sizeof *call, err);
 }
 
-/* ---- The model ---- */
+/* ---- The model, and the pyramids ---- */
 
-static inline void model_rows(const struct vxd_track_model_call *call, size_t begin,
+/* An image and the one of half its width and height that is made of it. */
+struct halves {
+    struct vxd_track_image from;
+    struct vxd_track_image to;
+};
+
+static inline void model_rows(const struct vxd_track_pyramids_call *call, size_t begin,
                               size_t end)
 {
     for (size_t v = begin; v < end; v++) {
-        for (int u = 0; u < call->image.width; u++) {
-            vxd_track_put_model(&call->image, &call->camera, call->to_camera, call->depth,
-                                call->normal, call->colour, u, (int)v);
+        for (int u = 0; u < call->model[0].width; u++) {
+            vxd_track_put_model(&call->model[0], &call->camera, call->to_camera,
+                                call->depth, call->normal, call->colour, u, (int)v);
         }
     }
 }
 LOOP(model_rows)
 
-static enum vxd_status model_job(struct vxd_pool *pool, const void *args,
-                                 struct vxd_err *err)
-{
-    struct vxd_track_model_call call = *(const struct vxd_track_model_call *)args;
-
-    (void)err;
-    vxd_parallel_for(pool, (size_t)call.image.height, PIECE_ROWS, PICK(model_rows),
-                     &call);
-    return VXD_OK;
-}
-
-enum vxd_status vxd_track_model_cpu(struct vxd_queue *queue,
-                                    const struct vxd_track_model_call *call,
-                                    struct vxd_err *err)
-{
-    return vxd_queue_push(queue, model_job, call, sizeof *call, err);
-}
-
-static inline void halve_rows(const struct vxd_track_halve_call *call, size_t begin,
-                              size_t end)
+static inline void halve_rows(const struct halves *halves, size_t begin, size_t end)
 {
     for (size_t v = begin; v < end; v++) {
-        for (int u = 0; u < call->to.width; u++) {
-            vxd_track_put_half(&call->from, &call->to, u, (int)v);
+        for (int u = 0; u < halves->to.width; u++) {
+            vxd_track_put_half(&halves->from, &halves->to, u, (int)v);
         }
     }
 }
 LOOP(halve_rows)
 
-static enum vxd_status halve_job(struct vxd_pool *pool, const void *args,
-                                 struct vxd_err *err)
+static void halve(struct vxd_pool *pool, const struct vxd_track_image *images,
+                  int n_levels)
 {
-    struct vxd_track_halve_call call = *(const struct vxd_track_halve_call *)args;
+    for (int k = 1; k < n_levels; k++) {
+        struct halves halves = {images[k - 1], images[k]};
+
+        vxd_parallel_for(pool, (size_t)halves.to.height, PIECE_ROWS, PICK(halve_rows),
+                         &halves);
+    }
+}
+
+static enum vxd_status pyramids_job(struct vxd_pool *pool, const void *args,
+                                    struct vxd_err *err)
+{
+    struct vxd_track_pyramids_call call = *(const struct vxd_track_pyramids_call *)args;
 
     (void)err;
-    vxd_parallel_for(pool, (size_t)call.to.height, PIECE_ROWS, PICK(halve_rows), &call);
+    vxd_parallel_for(pool, (size_t)call.model[0].height, PIECE_ROWS, PICK(model_rows),
+                     &call);
+    halve(pool, call.live, call.n_levels);
+    halve(pool, call.model, call.n_levels);
     return VXD_OK;
 }
 
-enum vxd_status vxd_track_halve_cpu(struct vxd_queue *queue,
-                                    const struct vxd_track_halve_call *call,
-                                    struct vxd_err *err)
+enum vxd_status vxd_track_pyramids_cpu(struct vxd_queue *queue,
+                                       const struct vxd_track_pyramids_call *call,
+                                       struct vxd_err *err)
 {
-    return vxd_queue_push(queue, halve_job, call, sizeof *call, err);
+    return vxd_queue_push(queue, pyramids_job, call, sizeof *call, err);
 }
 
 /* ---- Rows and sums ---- */
@@ -287,6 +291,13 @@ static inline void fetch(const struct vxd_track_level *level, size_t n,
 static inline void add(const struct vxd_track_level *level, size_t n, struct pairs *pairs,
                        float *sums)
 {
+    bool has_both = level->rule.use_plane != 0 && level->rule.use_grey != 0;
+    float values[VXD_TRACK_N_SUMS * LANES];
+    float *to = has_both ? values : sums;
+
+    if (has_both) {
+        memset(values, 0, sizeof values);
+    }
     for (size_t i = 0; i < n; i++) {
         struct vxd_track_pair pair;
 
@@ -303,7 +314,10 @@ static inline void add(const struct vxd_track_level *level, size_t n, struct pai
         pair.part_v = pairs->part_v[i];
         pair.is_valid = pairs->is_valid[i];
         pair.is_overlap = pairs->is_overlap[i];
-        vxd_track_add_pair(level, &pair, sums + i, LANES);
+        vxd_track_add_pair(level, &pair, to + i, LANES);
+    }
+    for (size_t i = 0; has_both && i < (size_t)VXD_TRACK_N_SUMS * LANES; i++) {
+        vxd_track_add(&sums[i], values[i]);
     }
 }
 
@@ -311,7 +325,7 @@ static inline void sum_strip(const struct vxd_track_level *level, const float T[
                              size_t strip)
 {
     float sums[VXD_TRACK_N_SUMS * LANES];
-    float *out = level->strips + strip * VXD_TRACK_N_SUMS;
+    float *out = level->strips + strip;
     size_t first = strip * VXD_TRACK_STRIP;
     size_t end = first + VXD_TRACK_STRIP;
     struct pairs pairs;
@@ -334,7 +348,7 @@ static inline void sum_strip(const struct vxd_track_level *level, const float T[
         }
     }
     for (size_t k = 0; k < VXD_TRACK_N_SUMS; k++) {
-        out[k] = sums[k * LANES];
+        out[k * level->n_strips] = sums[k * LANES];
     }
 }
 
@@ -373,7 +387,7 @@ static void reduce(const struct vxd_track_level *level)
         for (size_t strip = 0; strip < level->n_strips; strip++) {
             double *lane = &lanes[strip % VXD_TRACK_STRIP_LANES];
 
-            *lane = vxd_addd(*lane, (double)level->strips[strip * VXD_TRACK_N_SUMS + k]);
+            *lane = vxd_addd(*lane, (double)level->strips[k * level->n_strips + strip]);
         }
         for (size_t half = VXD_TRACK_STRIP_LANES / 2; half > 0; half /= 2) {
             for (size_t i = 0; i < half; i++) {
@@ -389,19 +403,25 @@ static enum vxd_status iterate_job(struct vxd_pool *pool, const void *args,
 {
     struct vxd_track_iterate_call call = *(const struct vxd_track_iterate_call *)args;
     struct vxd_track_level *level = &call.level;
-    int rounds = call.n > 0 ? call.n : 1;
+    int n_left = call.n;
+    bool is_last = call.n == 0;
 
     (void)err;
-    level->work->is_done = 0;
-    for (int i = 0; i < rounds; i++) {
-        if (level->work->is_done != 0 || level->work->is_singular != 0) {
-            break;
-        }
+    while (level->work->is_singular == 0) {
         vxd_parallel_for(pool, level->n_strips, PIECE_STRIPS, PICK(sum_strips), level);
         reduce(level);
-        if (call.n > 0) {
-            vxd_track_step(level->work);
+        level->work->is_done = 0;
+        if (is_last) {
+            break;
         }
+        vxd_track_step(level->work);
+        is_last = --n_left == 0 || level->work->is_done != 0;
+        if (is_last && !call.sums_after) {
+            break;
+        }
+    }
+    if (call.report != NULL) {
+        *call.report = *level->work;
     }
     return VXD_OK;
 }

@@ -75,12 +75,34 @@ VXD_HD float vxd_track_depth(const struct vxd_track_source *source, size_t pixel
     return is_there ? z : 0;
 }
 
+VXD_HD float vxd_track_mean_of_four(const float z[4])
+{
+    float nearest = 1e30f;
+    float sum = 0;
+    float count = 0;
+
+    VXD_UNROLL
+    for (int i = 0; i < 4; i++) {
+        nearest = z[i] > 0 && z[i] < nearest ? z[i] : nearest;
+    }
+    nearest = vxd_mulf(nearest, 1.0f + VXD_TRACK_EDGE);
+    VXD_UNROLL
+    for (int i = 0; i < 4; i++) {
+        bool is_near = z[i] > 0 && z[i] <= nearest;
+
+        sum = vxd_addf(sum, is_near ? z[i] : 0);
+        count = vxd_addf(count, is_near ? 1.0f : 0.0f);
+    }
+    return count > 0 ? vxd_divf(sum, count) : 0;
+}
+
 /* Depth of pixel (u, v): the mean of those of its pixels of the source that lie on the nearest
  * surface. */
 VXD_HD float vxd_track_mean_depth(const struct vxd_track_source *source, int u, int v)
 {
     int s = source->stride;
-    size_t first = (size_t)(s * v) * (size_t)source->camera.width + (size_t)(s * u);
+    size_t width = (size_t)source->camera.width;
+    size_t first = (size_t)(s * v) * width + (size_t)(s * u);
     float nearest = 1e30f;
     float sum = 0;
     float count = 0;
@@ -88,19 +110,30 @@ VXD_HD float vxd_track_mean_depth(const struct vxd_track_source *source, int u, 
     if (s == 1) {
         return vxd_track_depth(source, first);
     }
-    for (int i = 0; i < s * s; i++) {
-        size_t pixel = first + (size_t)(i / s) * (size_t)source->camera.width;
-        float z = vxd_track_depth(source, pixel + (size_t)(i % s));
+    if (s == 2) { /* each depth is computed once */
+        const float z[4] = {vxd_track_depth(source, first),
+                            vxd_track_depth(source, first + 1),
+                            vxd_track_depth(source, first + width),
+                            vxd_track_depth(source, first + width + 1)};
 
-        nearest = z > 0 && z < nearest ? z : nearest;
+        return vxd_track_mean_of_four(z);
     }
-    for (int i = 0; i < s * s; i++) {
-        size_t pixel = first + (size_t)(i / s) * (size_t)source->camera.width;
-        float z = vxd_track_depth(source, pixel + (size_t)(i % s));
-        bool is_near = z > 0 && z <= vxd_mulf(nearest, 1.0f + VXD_TRACK_EDGE);
+    for (int y = 0; y < s; y++) {
+        for (int x = 0; x < s; x++) {
+            float z = vxd_track_depth(source, first + (size_t)y * width + (size_t)x);
 
-        sum = vxd_addf(sum, is_near ? z : 0);
-        count = vxd_addf(count, is_near ? 1.0f : 0.0f);
+            nearest = z > 0 && z < nearest ? z : nearest;
+        }
+    }
+    nearest = vxd_mulf(nearest, 1.0f + VXD_TRACK_EDGE);
+    for (int y = 0; y < s; y++) {
+        for (int x = 0; x < s; x++) {
+            float z = vxd_track_depth(source, first + (size_t)y * width + (size_t)x);
+            bool is_near = z > 0 && z <= nearest;
+
+            sum = vxd_addf(sum, is_near ? z : 0);
+            count = vxd_addf(count, is_near ? 1.0f : 0.0f);
+        }
     }
     return count > 0 ? vxd_divf(sum, count) : 0;
 }
@@ -143,23 +176,39 @@ VXD_HD float vxd_track_grey_of(const struct vxd_track_source *source, int u, int
     return vxd_divf(sum, (float)(s * s));
 }
 
-/* Bilateral weight of a neighbour: a polynomial bell of both distances, which needs no exp. */
-VXD_HD float vxd_track_bell(float z, float neighbour, float r2)
+/* Adds a neighbour to a pixel's filtered depth: the sum of weighted differences, and of weights. The
+ * weight is a polynomial bell of both distances, which needs no exp. inverse: 1 / (EDGE * z). */
+VXD_HD void vxd_track_add_neighbour(float z, float inverse, float neighbour, float r2,
+                                    float *sum, float *weights)
 {
-    float d = vxd_divf(vxd_subf(neighbour, z), vxd_mulf(VXD_TRACK_EDGE, z));
+    float difference = vxd_subf(neighbour, z);
+    float d = vxd_mulf(difference, inverse);
     float a = vxd_subf(1.0f, vxd_mulf(d, d));
     float b = vxd_subf(
         1.0f, vxd_mulf(r2, 1.0f / (2 * VXD_TRACK_FILTER_RADIUS * VXD_TRACK_FILTER_RADIUS +
                                    2 * VXD_TRACK_FILTER_RADIUS)));
     float w = vxd_mulf(vxd_mulf(a, a), b);
 
-    return neighbour > 0 && a > 0 ? w : 0;
+    w = neighbour > 0 && a > 0 ? w : 0;
+    *sum = vxd_addf(*sum, vxd_mulf(w, difference));
+    *weights = vxd_addf(*weights, w);
+}
+
+VXD_HD float vxd_track_filter_inverse(float z)
+{
+    return vxd_divf(1.0f, vxd_mulf(VXD_TRACK_EDGE, z));
+}
+
+VXD_HD float vxd_track_filtered(float z, float sum, float weights)
+{
+    return z > 0 ? vxd_addf(z, vxd_divf(sum, weights)) : 0;
 }
 
 /* The filtered depth of pixel (u, v) of a picture of depths. */
 VXD_HD float vxd_track_filter(const float *depths, int width, int height, int u, int v)
 {
     float z = depths[(size_t)v * (size_t)width + (size_t)u];
+    float inverse = vxd_track_filter_inverse(z);
     float sum = 0;
     float weights = 0;
 
@@ -167,40 +216,42 @@ VXD_HD float vxd_track_filter(const float *depths, int width, int height, int u,
         for (int du = -VXD_TRACK_FILTER_RADIUS; du <= VXD_TRACK_FILTER_RADIUS; du++) {
             int x = u + du < 0 ? 0 : u + du >= width ? width - 1 : u + du;
             int y = v + dv < 0 ? 0 : v + dv >= height ? height - 1 : v + dv;
-            float neighbour = depths[(size_t)y * (size_t)width + (size_t)x];
-            float w = vxd_track_bell(z, neighbour, (float)(du * du + dv * dv));
 
-            sum = vxd_addf(sum, vxd_mulf(w, vxd_subf(neighbour, z)));
-            weights = vxd_addf(weights, w);
+            vxd_track_add_neighbour(z, inverse,
+                                    depths[(size_t)y * (size_t)width + (size_t)x],
+                                    (float)(du * du + dv * dv), &sum, &weights);
         }
     }
-    return z > 0 ? vxd_addf(z, vxd_divf(sum, weights)) : 0;
+    return vxd_track_filtered(z, sum, weights);
 }
 
-/* The point of pixel (u, v) at a depth, and its grey, into their planes. */
-VXD_HD void vxd_track_point(const struct vxd_track_source *source,
-                            const struct vxd_track_image *image, int u, int v, float z)
+/* The point of pixel (u, v) at a depth. */
+VXD_HD void vxd_track_point(const struct vxd_track_source *source, int u, int v, float z,
+                            float p[3])
 {
-    size_t pixel = (size_t)v * (size_t)image->width + (size_t)u;
-    float *planes = image->planes;
     float at = vxd_mulf(0.5f, (float)(source->stride - 1));
     float x;
     float y;
-    float p[3];
-    float grey = -1;
 
     vxd_camera_ray(&source->camera, vxd_addf((float)(source->stride * u), at),
                    vxd_addf((float)(source->stride * v), at), &x, &y);
     p[0] = vxd_mulf(x, z);
     p[1] = vxd_mulf(y, z);
     p[2] = z;
+}
+
+/* Writes the point of pixel (u, v), and its grey. */
+VXD_HD void vxd_track_put_point(const struct vxd_track_source *source,
+                                const struct vxd_track_image *image, int u, int v,
+                                const float p[3])
+{
+    float *planes = image->planes + (size_t)v * (size_t)image->width + (size_t)u;
+
     for (int i = 0; i < 3; i++) {
-        planes[(size_t)i * image->n + pixel] = p[i];
+        planes[(size_t)i * image->n] = p[i];
     }
-    if (source->colour != NULL) {
-        grey = vxd_track_grey_of(source, u, v, p);
-    }
-    planes[VXD_TRACK_GREY * image->n + pixel] = grey;
+    planes[VXD_TRACK_GREY * image->n] =
+        source->colour != NULL ? vxd_track_grey_of(source, u, v, p) : -1;
 }
 
 /* The normal of a pixel from the points left, right, above and below; zeros at edges. */
@@ -289,15 +340,22 @@ VXD_HD void vxd_track_put_half(const struct vxd_track_image *from,
     }
 }
 
-/* Writes the normal of a pixel of an image whose points are there; rims have none. */
+/* Whether a pixel is so near to the rim of its image that it has no normal. */
+VXD_HD bool vxd_track_is_rim(const struct vxd_track_image *image, int u, int v)
+{
+    int last_u = image->width - 1 - VXD_TRACK_NORMAL_STEP;
+    int last_v = image->height - 1 - VXD_TRACK_NORMAL_STEP;
+
+    return u < VXD_TRACK_NORMAL_STEP || v < VXD_TRACK_NORMAL_STEP || u > last_u ||
+           v > last_v;
+}
+
+/* Writes the normal of a pixel of an image whose points are there. */
 VXD_HD void vxd_track_put_normal(const struct vxd_track_image *image, int u, int v)
 {
     size_t width = (size_t)image->width;
     size_t pixel = (size_t)v * width + (size_t)u;
-    int last_u = image->width - 1 - VXD_TRACK_NORMAL_STEP;
-    int last_v = image->height - 1 - VXD_TRACK_NORMAL_STEP;
-    bool is_rim = u < VXD_TRACK_NORMAL_STEP || v < VXD_TRACK_NORMAL_STEP || u > last_u ||
-                  v > last_v;
+    bool is_rim = vxd_track_is_rim(image, u, v);
     size_t across = is_rim ? 0 : VXD_TRACK_NORMAL_STEP;
     size_t along = is_rim ? 0 : VXD_TRACK_NORMAL_STEP * width;
     const float *x = image->planes + pixel;
@@ -538,7 +596,7 @@ struct vxd_track_level {
     struct vxd_track_image model;
     struct vxd_track_camera camera; /* of the model */
     struct vxd_track_rule rule;
-    float *strips; /* n_strips x VXD_TRACK_N_SUMS */
+    float *strips; /* VXD_TRACK_N_SUMS x n_strips, twice */
     size_t n_strips;
     struct vxd_track_work *work;
 };
@@ -668,7 +726,8 @@ VXD_HD void vxd_track_fetch_corners(const struct vxd_track_level *level, int32_t
     pair->corners[3] = grey[at + width + right];
 }
 
-/* Adds what a pair says to sums that lie `stride` apart. */
+/* Adds what a pair says to sums that lie `stride` apart. With planes and greys there are two additions
+ * to most sums: those of a pixel are added to zeros first. */
 VXD_HD void vxd_track_add_pair(const struct vxd_track_level *level,
                                const struct vxd_track_pair *pair, float *sums,
                                size_t stride)
@@ -723,6 +782,22 @@ struct vxd_track_work {
     int32_t unused;
 };
 
+/* The work at the prior pose. */
+VXD_HD void vxd_track_begin(struct vxd_track_work *work)
+{
+    for (int i = 0; i < 12; i++) {
+        work->pose[i] = i % 5 == 0 ? 1 : 0;
+        work->T[i] = i % 5 == 0 ? 1.0f : 0.0f;
+    }
+    for (int i = 0; i < VXD_TRACK_N_SUMS; i++) {
+        work->sums[i] = 0;
+    }
+    work->is_done = 0;
+    work->is_singular = 0;
+    work->n_iterations = 0;
+    work->unused = 0;
+}
+
 /* Steps shorter than this, in metres and radians, end a level. */
 #define VXD_TRACK_SHORT 2e-5
 
@@ -736,6 +811,7 @@ VXD_HD bool vxd_track_solve(const double sums[VXD_TRACK_N_SUMS], double x[6])
 {
     double l[6][6];
     double d[6];
+    double inverse[6]; /* a division takes as long as all other operations of a column */
     int at = 0;
     bool is_positive = true;
 
@@ -752,12 +828,13 @@ VXD_HD bool vxd_track_solve(const double sums[VXD_TRACK_N_SUMS], double x[6])
             d[j] = vxd_track_subd(d[j], vxd_muld(vxd_muld(l[j][k], l[j][k]), d[k]));
         }
         is_positive = is_positive && d[j] > whole * 1e-7 && whole > 0;
+        inverse[j] = 1 / d[j];
         for (int i = j + 1; i < 6; i++) {
             for (int k = 0; k < j; k++) {
                 l[i][j] =
                     vxd_track_subd(l[i][j], vxd_muld(vxd_muld(l[i][k], l[j][k]), d[k]));
             }
-            l[i][j] = l[i][j] / d[j];
+            l[i][j] = vxd_muld(l[i][j], inverse[j]);
         }
     }
     for (int i = 0; i < 6; i++) {
@@ -767,7 +844,7 @@ VXD_HD bool vxd_track_solve(const double sums[VXD_TRACK_N_SUMS], double x[6])
         }
     }
     for (int i = 5; i >= 0; i--) {
-        x[i] = x[i] / d[i];
+        x[i] = vxd_muld(x[i], inverse[i]);
         for (int k = i + 1; k < 6; k++) {
             x[i] = vxd_track_subd(x[i], vxd_muld(l[k][i], x[k]));
         }

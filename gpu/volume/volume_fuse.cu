@@ -169,6 +169,11 @@ static __global__ void __launch_bounds__(N_THREADS)
     double at[3];
     bool any = false;
 
+    if (call.counts != NULL) {
+        call.n = vxd_volume_fuses_ahead(call.counts, call.most_taken, call.n)
+                     ? call.counts->n_known
+                     : 0;
+    }
     call.view.edge = EDGE; /* the same for all blocks, so constants */
     call.view.shift = EDGE == 8 ? 3 : 4;
     call.view.is_compact = IS_COMPACT ? 1 : 0;

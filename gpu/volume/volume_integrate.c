@@ -44,10 +44,12 @@ out:
     return status;
 }
 
-/* Finds the touched blocks once, with the frame map as large as it is. Blocking. */
+/* Finds the touched blocks once, with the frame map as large as it is. Blocks until they are counted.
+ * ahead: what is queued behind that, for the device to do if no more is needed; NULL: nothing. */
 static enum vxd_status touch(struct vxd_queue *queue, struct vxd_volume *volume,
                              const struct vxd_frame_form *frame,
-                             struct vxd_frame_counts *counts, struct vxd_err *err)
+                             struct vxd_fuse_call *ahead, struct vxd_frame_counts *counts,
+                             struct vxd_err *err)
 {
     struct vxd_touch_call call = {.frame = *frame,
                                   .tags = volume->frame_tags.ptr,
@@ -57,18 +59,26 @@ static enum vxd_status touch(struct vxd_queue *queue, struct vxd_volume *volume,
                                   .depth = volume->frame_depth.ptr,
                                   .counts = volume->frame_counts.ptr};
     struct vxd_buffer host = {NULL, 0, VXD_SPACE_HOST};
-    const void *read = NULL;
     enum vxd_status status;
 
     vxd_volume_get_view(volume, &call.view);
-    VXD_TRY(vxd_queue_fill(queue, call.tags, 0xff, volume->frame_slots * sizeof(uint64_t),
-                           err));
-    VXD_TRY(vxd_queue_fill(queue, call.counts, 0, sizeof *call.counts, err));
+    VXD_TRY(vxd_host_alloc(queue->context, sizeof *call.report, &host, err));
+    call.report = host.ptr;
     VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_touch)(queue, &call, err));
-    VXD_TRY(vxd_download(queue, call.counts, sizeof *counts, &host, &read, err));
-    VXD_TRY(vxd_queue_wait(queue, err));
-    *counts = *(const struct vxd_frame_counts *)read;
+    VXD_TRY(vxd_queue_mark(queue, err));
+    if (ahead != NULL) {
+        ahead->view = call.view;
+        ahead->entries = call.entries;
+        ahead->counts = call.counts;
+        ahead->most_taken = (uint32_t)(volume->frame_slots / 2);
+        VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_fuse)(queue, ahead, err));
+    }
+    VXD_TRY(vxd_queue_wait_mark(queue, err));
+    *counts = *(const struct vxd_frame_counts *)host.ptr;
 out:
+    if (status != VXD_OK) { /* what is queued may write to the host's memory */
+        (void)vxd_queue_wait(queue, NULL);
+    }
     vxd_host_free(queue->context, &host);
     return status;
 }
@@ -76,6 +86,7 @@ out:
 /* Finds the touched blocks, with a larger frame map where there are too many of them. */
 static enum vxd_status touch_all(struct vxd_queue *queue, struct vxd_volume *volume,
                                  const struct vxd_frame_form *frame,
+                                 struct vxd_fuse_call *ahead,
                                  struct vxd_frame_counts *counts, struct vxd_err *err)
 {
     size_t n_slots =
@@ -84,7 +95,7 @@ static enum vxd_status touch_all(struct vxd_queue *queue, struct vxd_volume *vol
 
     for (;;) {
         VXD_TRY(resize_frame_map(queue, volume, n_slots, err));
-        VXD_TRY(touch(queue, volume, frame, counts, err));
+        VXD_TRY(touch(queue, volume, frame, ahead, counts, err));
         if (counts->n_taken <= n_slots / 2) {
             return VXD_OK;
         }
@@ -139,7 +150,9 @@ enum vxd_status vxd_volume_add_blocks(struct vxd_queue *queue, struct vxd_volume
                                       uint64_t *codes, size_t n, int32_t *entries,
                                       struct vxd_err *err)
 {
-    size_t sort_bytes = vxd_sort_pairs_scratch_bytes(queue, n);
+    bool is_ranked = VXD_ON_CUDA(queue->context) && n <= VXD_RANKED_CODES;
+    size_t n_sorted = is_ranked ? 0 : n;
+    size_t sort_bytes = is_ranked ? 0 : vxd_sort_pairs_scratch_bytes(queue, n);
     struct vxd_hashmap_insert_args insert = {
         .n = n, .order = VXD_HASH_FIRST, .max_new = n, .indices = entries};
     struct vxd_buffer scratch = {NULL, 0, VXD_SPACE_DEVICE};
@@ -152,9 +165,9 @@ enum vxd_status vxd_volume_add_blocks(struct vxd_queue *queue, struct vxd_volume
     char *at;
     enum vxd_status status;
 
-    if (!vxd_layout_add(&total, n, sizeof(uint32_t), &values) ||
-        !vxd_layout_add(&total, n, sizeof(uint64_t), &other_codes) ||
-        !vxd_layout_add(&total, n, sizeof(uint32_t), &other_values) ||
+    if (!vxd_layout_add(&total, n_sorted, sizeof(uint32_t), &values) ||
+        !vxd_layout_add(&total, n_sorted, sizeof(uint64_t), &other_codes) ||
+        !vxd_layout_add(&total, n_sorted, sizeof(uint32_t), &other_values) ||
         !vxd_layout_add(&total, n, 3 * sizeof(int32_t), &keys) ||
         !vxd_layout_add(&total, sort_bytes, 1, &sort)) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "%zu blocks are too many", n);
@@ -162,13 +175,18 @@ enum vxd_status vxd_volume_add_blocks(struct vxd_queue *queue, struct vxd_volume
     VXD_TRY(vxd_device_alloc(queue, total, &scratch, err));
     at = scratch.ptr;
     insert.keys = at + keys;
-    VXD_TRY(vxd_queue_fill(queue, at + values, 0, n * sizeof(uint32_t), err));
-    VXD_TRY(vxd_sort_pairs(queue, codes, (uint32_t *)(void *)(at + values),
-                           (uint64_t *)(void *)(at + other_codes),
-                           (uint32_t *)(void *)(at + other_values), n, 0, 63, at + sort,
-                           sort_bytes, err));
-    VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_code_keys)(
-        queue, codes, n, (int32_t *)(void *)(at + keys), err));
+    if (VXD_ON_CUDA(queue->context) && is_ranked) {
+        VXD_TRY(vxd_volume_rank_keys_cuda(queue, codes, n, (int32_t *)(void *)(at + keys),
+                                          err));
+    } else {
+        VXD_TRY(vxd_queue_fill(queue, at + values, 0, n * sizeof(uint32_t), err));
+        VXD_TRY(vxd_sort_pairs(queue, codes, (uint32_t *)(void *)(at + values),
+                               (uint64_t *)(void *)(at + other_codes),
+                               (uint32_t *)(void *)(at + other_values), n, 0, 63,
+                               at + sort, sort_bytes, err));
+        VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_code_keys)(
+            queue, codes, n, (int32_t *)(void *)(at + keys), err));
+    }
     VXD_TRY(grow(queue, volume, n, err));
     volume->table_is_stale =
         true; /* a refused insert may leave the map's bound too high */
@@ -260,27 +278,33 @@ out:
     return status;
 }
 
-enum vxd_status vxd_volume_activate(struct vxd_queue *queue, struct vxd_volume *volume,
-                                    const struct vxd_volume_frame *frame,
-                                    struct vxd_volume_activation *out,
-                                    struct vxd_err *err)
+/* Activates a frame whose form is given. ahead: fuses the blocks if no more is needed, and says so in
+ * *is_fused; NULL: does not. */
+static enum vxd_status activate(struct vxd_queue *queue, struct vxd_volume *volume,
+                                const struct vxd_volume_frame *frame,
+                                const struct vxd_frame_form *form,
+                                struct vxd_fuse_call *ahead, bool *is_fused,
+                                struct vxd_volume_activation *out, struct vxd_err *err)
 {
     struct vxd_frame_counts counts = {0};
-    struct vxd_frame_form form;
     size_t n_pixels;
     enum vxd_status status;
 
     *out = (struct vxd_volume_activation){0};
-    VXD_TRY(vxd_frame_form_init(volume, frame, &form, err));
     volume->n_active = 0;
     volume->n_known = 0;
     volume->n_lacking = 0;
     volume->frame_width = 0;
     volume->frame_height = 0;
     VXD_TRY(vxd_volume_prepare(queue, volume, err));
-    n_pixels = (size_t)form.camera.width * (size_t)form.camera.height;
+    n_pixels = (size_t)form->camera.width * (size_t)form->camera.height;
     VXD_TRY(resize(queue, &volume->frame_depth, (n_pixels + 1) * sizeof(float), err));
-    VXD_TRY(touch_all(queue, volume, &form, &counts, err));
+    if (ahead != NULL) {
+        ahead->depth = volume->frame_depth.ptr;
+    }
+    VXD_TRY(touch_all(queue, volume, form, ahead, &counts, err));
+    *is_fused =
+        ahead != NULL && vxd_volume_fuses_ahead(&counts, ahead->most_taken, ahead->n);
     if (counts.n_new > 0) {
         volume->n_known = counts.n_known;
         volume->n_lacking = counts.n_new;
@@ -296,8 +320,8 @@ enum vxd_status vxd_volume_activate(struct vxd_queue *queue, struct vxd_volume *
     if (frame->carve_m > 0 && volume->n_blocks > 0) {
         VXD_TRY(reach(queue, volume, frame, err));
     }
-    volume->frame_width = form.camera.width;
-    volume->frame_height = form.camera.height;
+    volume->frame_width = form->camera.width;
+    volume->frame_height = form->camera.height;
     *out =
         (struct vxd_volume_activation){.n_blocks = volume->n_active,
                                        .n_carved = volume->n_active - volume->n_touched,
@@ -307,11 +331,27 @@ out:
     return status;
 }
 
+enum vxd_status vxd_volume_activate(struct vxd_queue *queue, struct vxd_volume *volume,
+                                    const struct vxd_volume_frame *frame,
+                                    struct vxd_volume_activation *out,
+                                    struct vxd_err *err)
+{
+    struct vxd_frame_form form;
+    bool is_fused;
+    enum vxd_status status;
+
+    *out = (struct vxd_volume_activation){0};
+    VXD_TRY(vxd_frame_form_init(volume, frame, &form, err));
+    VXD_TRY(activate(queue, volume, frame, &form, NULL, &is_fused, out, err));
+out:
+    return status;
+}
+
 enum vxd_status vxd_volume_fuse(struct vxd_queue *queue, struct vxd_volume *volume,
                                 const struct vxd_volume_frame *frame, size_t begin,
                                 size_t end, struct vxd_err *err)
 {
-    struct vxd_fuse_call call;
+    struct vxd_fuse_call call = {.counts = NULL};
     enum vxd_status status;
 
     VXD_TRY(vxd_frame_form_init(volume, frame, &call.frame, err));
@@ -341,14 +381,29 @@ out:
     return status;
 }
 
+/* A GPU would wait for the host between the two halves. Once a volume knows a scene most frames have no
+ * new blocks, so the second half is queued before the first is counted; the device leaves it out where
+ * there are new ones. */
 enum vxd_status vxd_volume_integrate(struct vxd_queue *queue, struct vxd_volume *volume,
                                      const struct vxd_volume_frame *frame,
                                      struct vxd_volume_activation *out,
                                      struct vxd_err *err)
 {
+    size_t n_before = volume->n_touched;
+    struct vxd_fuse_call ahead = {.n = n_before + n_before / 4 + 64};
+    bool has_ahead = VXD_ON_CUDA(queue->context) && n_before > 0 && !(frame->carve_m > 0);
+    bool is_fused = false;
     enum vxd_status status;
 
-    VXD_TRY(vxd_volume_activate(queue, volume, frame, out, err));
+    *out = (struct vxd_volume_activation){0};
+    VXD_TRY(vxd_frame_form_init(volume, frame, &ahead.frame, err));
+    ahead.version = volume->version + 1;
+    VXD_TRY(activate(queue, volume, frame, &ahead.frame, has_ahead ? &ahead : NULL,
+                     &is_fused, out, err));
+    if (is_fused) {
+        volume->version = ahead.version;
+        return VXD_OK;
+    }
     VXD_TRY(vxd_volume_fuse(queue, volume, frame, 0, volume->n_active, err));
 out:
     return status;

@@ -31,6 +31,7 @@ struct vxd_frame_counts {
     uint32_t n_new;     /* and those that it has not */
     uint32_t n_dropped; /* pixels */
     uint32_t n_taken;   /* slots; the frame map is too small where above half of them */
+    uint32_t n_tiles;   /* CUDA: that are done */
 };
 
 struct vxd_volume {
@@ -100,8 +101,7 @@ enum vxd_status vxd_frame_form_init(const struct vxd_volume *volume,
                                     const struct vxd_volume_frame *frame,
                                     struct vxd_frame_form *out, struct vxd_err *err);
 
-/* What touching a frame's blocks needs. The caller has filled the frame map's tags with
- * VXD_BLOCK_EMPTY and the counts with 0. */
+/* What touching a frame's blocks needs. It empties the frame map first. */
 struct vxd_touch_call {
     struct vxd_frame_form frame;
     struct vxd_volume_view view;
@@ -111,6 +111,8 @@ struct vxd_touch_call {
     uint64_t *codes;  /* Morton codes of new blocks, likewise */
     float *depth;
     struct vxd_frame_counts *counts;
+    /* Host memory that the device writes, where the counts are copied to at the end. */
+    struct vxd_frame_counts *report;
 };
 
 enum vxd_status vxd_volume_touch_cpu(struct vxd_queue *queue,
@@ -170,10 +172,14 @@ VXD_HD bool vxd_volume_reaches(const struct vxd_reach_call *call, int32_t entry)
     return true;
 }
 
-/* Writes the keys (3 int32 each) of n sorted Morton codes. */
+/* Writes the keys (3 int32 each) of n sorted Morton codes; rank: of n codes in any order, each once,
+ * in theirs, of which VXD_RANKED_CODES at most are faster ranked than sorted. */
+#define VXD_RANKED_CODES ((size_t)4096)
 enum vxd_status vxd_volume_code_keys_cpu(struct vxd_queue *queue, const uint64_t *codes,
                                          size_t n, int32_t *keys, struct vxd_err *err);
 enum vxd_status vxd_volume_code_keys_cuda(struct vxd_queue *queue, const uint64_t *codes,
+                                          size_t n, int32_t *keys, struct vxd_err *err);
+enum vxd_status vxd_volume_rank_keys_cuda(struct vxd_queue *queue, const uint64_t *codes,
                                           size_t n, int32_t *keys, struct vxd_err *err);
 
 struct vxd_fuse_call {
@@ -183,7 +189,19 @@ struct vxd_fuse_call {
     size_t n;
     const float *depth;
     uint64_t version;
+    /* CUDA: what an activation counts that the host does not know yet: its known blocks are fused if
+     * vxd_volume_fuses_ahead says so, else none. NULL: the n blocks are. */
+    const struct vxd_frame_counts *counts;
+    uint32_t most_taken; /* half of the frame map's slots */
 };
+
+/* Whether an activation that counted so needs nothing more before its blocks are fused: n of them at
+ * most, and none is new. */
+VXD_HD bool vxd_volume_fuses_ahead(const struct vxd_frame_counts *counts,
+                                   uint32_t most_taken, size_t n)
+{
+    return counts->n_new == 0 && counts->n_taken <= most_taken && counts->n_known <= n;
+}
 
 enum vxd_status vxd_volume_fuse_cpu(struct vxd_queue *queue,
                                     const struct vxd_fuse_call *call,

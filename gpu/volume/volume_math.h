@@ -412,6 +412,7 @@ VXD_HD void vxd_cell_walk_start(struct vxd_cell_walk *walk, const float from[3],
                                 const float to[3], const int32_t from_cell[3],
                                 const int32_t to_cell[3])
 {
+    VXD_UNROLL
     for (int axis = 0; axis < 3; axis++) {
         int32_t n = to_cell[axis] - from_cell[axis];
         float length = vxd_subf(to[axis], from[axis]);
@@ -435,12 +436,16 @@ VXD_HD int vxd_cell_walk_n_left(const struct vxd_cell_walk *walk)
 VXD_HD void vxd_cell_walk_next(struct vxd_cell_walk *walk)
 {
     int axis = walk->n_left[0] > 0 ? 0 : walk->n_left[1] > 0 ? 1 : 2;
+    float least = axis == 0 ? walk->t[0] : axis == 1 ? walk->t[1] : walk->t[2];
 
-    for (int other = axis + 1; other < 3; other++) {
-        if (walk->n_left[other] > 0 && walk->t[other] < walk->t[axis]) {
+    VXD_UNROLL
+    for (int other = 1; other < 3; other++) {
+        if (other > axis && walk->n_left[other] > 0 && walk->t[other] < least) {
             axis = other;
+            least = walk->t[other];
         }
     }
+    VXD_UNROLL
     for (int each = 0; each < 3;
          each++) { /* constant indices keep the walk in registers */
         if (each == axis) {

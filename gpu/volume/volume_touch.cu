@@ -2,10 +2,12 @@
 /* The frame map on a GPU: the blocks that the rays of a frame's pixels touch.
  *
  * A thread takes a pixel, a thread block a tile of 32 x 8 pixels. It writes the pixel's depth in
- * metres for the integration and walks the cells of the ray; a pixel that takes the way of the one
- * before is left out at once. The rays of a tile touch the same few cells, so a small table in
+ * metres for the integration and finds the ends of the ray; a pixel that takes the way of the one
+ * before is left out. The others are walked, cell by cell. The rays of a tile touch the same few cells, so a small table in
  * shared memory, whose slots are exchanged, drops nearly all repetitions in front of the frame map
- * in global memory. The first thread to claim a block there looks it up in the volume and lists it.
+ * in global memory. Blocks that a tile is the first to claim there are kept until its rays are
+ * walked: then the tile looks them up in the volume together, and lists them in places that it
+ * reserves once, since thousands of additions to one word would wait for each other.
  *
  * Moved: 2 to 4 bytes in and 4 out a pixel, and 8 bytes a slot of the frame map. */
 #include "gpu/core/core_cuda.h"
@@ -16,52 +18,133 @@
 #define N_THREADS (TILE_WIDTH * TILE_HEIGHT)
 #define N_RECENT 1024 /* a power of two */
 
-static __device__ void list_block(const struct vxd_touch_call *call, uint64_t tag)
-{
-    int32_t entry = vxd_volume_find_block(&call->view, tag);
-    uint32_t most = (call->slot_mask + 1) / 2;
-    uint32_t at;
+/* So many claims of a tile are reported at once, a power of two, and as few as that the claims that are
+ * not reported yet, of all tiles that run at once, are fewer than half of the slots. */
+#define N_REPORTED 16
+#define PROBES_BETWEEN_READS 64
 
+struct tile {
+    unsigned long long recent[N_RECENT];
+    uint64_t claimed[N_THREADS];
+    float ends[6][N_THREADS]; /* of the rays that are walked: from, to */
+    uint32_t n_walks;
+    uint32_t n_claimed; /* may be more: those are listed one by one */
+    uint32_t n_taken;   /* slots of the frame map, as last seen */
+    uint32_t n[2];      /* of what is claimed: known blocks, new ones */
+    uint32_t first[2];  /* places in the lists */
+};
+
+static __device__ __forceinline__ void
+list_block(const struct vxd_touch_call *call, uint64_t tag, int32_t entry, uint32_t at)
+{
+    if (at >= (call->slot_mask + 1) / 2) {
+        return;
+    }
     if (entry != VXD_NO_ENTRY) {
-        at = atomicAdd(&call->counts->n_known, 1u);
-        if (at < most) {
-            call->entries[at] = entry;
-        }
+        call->entries[at] = entry;
     } else {
-        at = atomicAdd(&call->counts->n_new, 1u);
-        if (at < most) {
-            call->codes[at] = vxd_block_morton(tag);
-        }
+        call->codes[at] = vxd_block_morton(tag);
     }
 }
 
-/* Past half of the slots nothing is claimed, so probe sequences end; claims under way are fewer
- * than the other half. */
-static __device__ void put_block(const struct vxd_touch_call *call, uint64_t tag)
+static __device__ void keep_claimed(const struct vxd_touch_call *call, uint64_t tag,
+                                    struct tile *tile)
+{
+    uint32_t at = atomicAdd(&tile->n_claimed, 1u);
+
+    if (at % N_REPORTED == N_REPORTED - 1) {
+        *(volatile uint32_t *)&tile->n_taken =
+            atomicAdd(&call->counts->n_taken, (uint32_t)N_REPORTED) + N_REPORTED;
+    }
+    if (at < N_THREADS) {
+        tile->claimed[at] = tag;
+    } else {
+        int32_t entry = vxd_volume_find_block(&call->view, tag);
+
+        list_block(call, tag, entry,
+                   atomicAdd(entry != VXD_NO_ENTRY ? &call->counts->n_known
+                                                   : &call->counts->n_new,
+                             1u));
+    }
+}
+
+/* Where more than half of the slots are taken nothing is claimed, so probe sequences end. */
+static __device__ void put_block(const struct vxd_touch_call *call, uint64_t tag,
+                                 struct tile *tile)
 {
     uint32_t slot = vxd_block_hash(tag) & call->slot_mask;
 
-    for (uint32_t step = 0; step <= call->slot_mask; step++) {
+    for (uint32_t step = 1; step <= call->slot_mask; step++) {
         uint64_t here = *(volatile uint64_t *)&call->tags[slot];
 
+        if (*(volatile uint32_t *)&tile->n_taken > (call->slot_mask + 1) / 2) {
+            return;
+        }
         if (here == VXD_BLOCK_EMPTY) {
-            if (*(volatile uint32_t *)&call->counts->n_taken >
-                (call->slot_mask + 1) / 2) {
-                return;
-            }
             here =
                 atomicCAS((unsigned long long *)&call->tags[slot],
                           (unsigned long long)VXD_BLOCK_EMPTY, (unsigned long long)tag);
             if (here == VXD_BLOCK_EMPTY) {
-                (void)atomicAdd(&call->counts->n_taken, 1u);
-                list_block(call, tag);
+                keep_claimed(call, tag, tile);
                 return;
             }
         }
         if (here == tag) {
             return;
         }
+        if (step % PROBES_BETWEEN_READS == 0) {
+            *(volatile uint32_t *)&tile->n_taken =
+                *(volatile uint32_t *)&call->counts->n_taken;
+        }
         slot = (slot + 1) & call->slot_mask;
+    }
+}
+
+/* Lists what the tile claimed. All threads of the thread block call it. */
+static __device__ __forceinline__ void list_claimed(const struct vxd_touch_call *call,
+                                                    struct tile *tile)
+{
+    uint32_t n = tile->n_claimed < N_THREADS ? tile->n_claimed : N_THREADS;
+    uint64_t tag = threadIdx.x < n ? tile->claimed[threadIdx.x] : VXD_BLOCK_EMPTY;
+    int32_t entry = VXD_NO_ENTRY;
+    int kind = 0;
+    uint32_t at = 0;
+
+    if (threadIdx.x < n) {
+        entry = vxd_volume_find_block(&call->view, tag);
+        kind = entry != VXD_NO_ENTRY ? 0 : 1;
+        at = atomicAdd(&tile->n[kind], 1u);
+    }
+    __syncthreads();
+    if (threadIdx.x < 2 && tile->n[threadIdx.x] > 0) {
+        tile->first[threadIdx.x] =
+            atomicAdd(threadIdx.x == 0 ? &call->counts->n_known : &call->counts->n_new,
+                      tile->n[threadIdx.x]);
+    }
+    if (threadIdx.x == 2 && tile->n_claimed % N_REPORTED != 0) {
+        (void)atomicAdd(&call->counts->n_taken, tile->n_claimed % N_REPORTED);
+    }
+    __syncthreads();
+    if (threadIdx.x < n) {
+        list_block(call, tag, entry, tile->first[kind] + at);
+    }
+}
+
+/* The last tile copies the counts to the host, which a copy behind the kernel would do later. */
+static __device__ __forceinline__ void report(const struct vxd_touch_call *call)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        volatile struct vxd_frame_counts *counts = call->counts;
+        uint32_t n_tiles = gridDim.x * gridDim.y;
+
+        __threadfence();
+        if (atomicAdd(&call->counts->n_tiles, 1u) + 1 == n_tiles) {
+            call->report->n_known = counts->n_known;
+            call->report->n_new = counts->n_new;
+            call->report->n_dropped = counts->n_dropped;
+            call->report->n_taken = counts->n_taken;
+        }
     }
 }
 
@@ -73,6 +156,8 @@ struct segment {
     int32_t to_cell[3];
 };
 
+/* IS_BENT: moved by a control grid. */
+template <bool IS_BENT>
 static __device__ __forceinline__ void aim(const struct vxd_frame_form *frame, float u,
                                            float v, float z, struct segment *segment)
 {
@@ -90,7 +175,7 @@ static __device__ __forceinline__ void aim(const struct vxd_frame_form *frame, f
         segment->from_cell[axis] = vxd_frame_floor(segment->from[axis]);
         segment->to_cell[axis] = vxd_frame_floor(segment->to[axis]);
     }
-    if (frame->is_deformed != 0 && z > 0) {
+    if (IS_BENT && z > 0) {
         struct vxd_deform_cell cell;
         float shift[3];
 
@@ -124,9 +209,9 @@ static __device__ __forceinline__ bool as_before(const struct segment *segment,
     return is_same && n_axes <= 1 && (threadIdx.x & 31) != 0;
 }
 
-static __device__ void touch_ray(const struct vxd_touch_call *call,
-                                 const struct segment *segment,
-                                 unsigned long long *recent)
+static __device__ __forceinline__ void touch_ray(const struct vxd_touch_call *call,
+                                                 const struct segment *segment,
+                                                 struct tile *tile)
 {
     const int32_t *base = call->frame.base;
     struct vxd_cell_walk walk;
@@ -140,9 +225,9 @@ static __device__ void touch_ray(const struct vxd_touch_call *call,
                                      base[2] + walk.cell[2]);
         uint32_t place = (uint32_t)(tag ^ tag >> 18 ^ tag >> 36) & (N_RECENT - 1);
 
-        if (((volatile unsigned long long *)recent)[place] != tag &&
-            atomicExch(&recent[place], (unsigned long long)tag) != tag) {
-            put_block(call, tag);
+        if (((volatile unsigned long long *)tile->recent)[place] != tag &&
+            atomicExch(&tile->recent[place], (unsigned long long)tag) != tag) {
+            put_block(call, tag, tile);
         }
         if (n_left-- == 0) {
             return;
@@ -151,19 +236,70 @@ static __device__ void touch_ray(const struct vxd_touch_call *call,
     }
 }
 
+/* Keeps the segments of the rays that are walked, one behind the other, so that the warps that walk them
+ * are full. All lanes of the warp call it. */
+static __device__ __forceinline__ void keep_walk(const struct segment *segment,
+                                                 bool walks, struct tile *tile)
+{
+    unsigned lane = threadIdx.x % 32;
+    unsigned all = __ballot_sync(0xffffffffu, walks ? 1 : 0);
+    unsigned at = 0;
+
+    if (lane == 0 && all != 0) {
+        at = atomicAdd(&tile->n_walks, (uint32_t)__popc(all));
+    }
+    at = __shfl_sync(0xffffffffu, at, 0) + (unsigned)__popc(all & ((1u << lane) - 1));
+    for (int axis = 0; walks && axis < 3; axis++) {
+        tile->ends[axis][at] = segment->from[axis];
+        tile->ends[3 + axis][at] = segment->to[axis];
+    }
+}
+
+static __device__ __forceinline__ void take_walk(const struct tile *tile, unsigned at,
+                                                 struct segment *segment)
+{
+    for (int axis = 0; axis < 3; axis++) {
+        segment->from[axis] = tile->ends[axis][at];
+        segment->to[axis] = tile->ends[3 + axis][at];
+        segment->from_cell[axis] = vxd_frame_floor(segment->from[axis]);
+        segment->to_cell[axis] = vxd_frame_floor(segment->to[axis]);
+    }
+}
+
+/* Empties the frame map, two slots a thread. */
 static __global__ void __launch_bounds__(N_THREADS)
+    empty_kernel(const __grid_constant__ struct vxd_touch_call call)
+{
+    size_t i = (size_t)blockIdx.x * N_THREADS + threadIdx.x;
+
+    if (i <= call.slot_mask / 2) {
+        ((ulonglong2 *)call.tags)[i] = make_ulonglong2(VXD_BLOCK_EMPTY, VXD_BLOCK_EMPTY);
+    }
+    if (i == 0) {
+        *call.counts = {};
+    }
+}
+
+template <bool IS_BENT>
+static __global__ void __launch_bounds__(N_THREADS, IS_BENT ? 4 : 6)
     touch_kernel(const __grid_constant__ struct vxd_touch_call call)
 {
-    __shared__ unsigned long long recent[N_RECENT];
-    int u = (int)(blockIdx.x * TILE_WIDTH + threadIdx.x);
-    int v = (int)(blockIdx.y * TILE_HEIGHT + threadIdx.y);
+    __shared__ struct tile tile;
+    int u = (int)(blockIdx.x * TILE_WIDTH + threadIdx.x % TILE_WIDTH);
+    int v = (int)(blockIdx.y * TILE_HEIGHT + threadIdx.x / TILE_WIDTH);
     struct segment segment;
     bool is_kept;
     float z = 0;
 
-    for (unsigned i = threadIdx.y * TILE_WIDTH + threadIdx.x; i < N_RECENT;
-         i += N_THREADS) {
-        recent[i] = VXD_BLOCK_EMPTY;
+    for (unsigned i = threadIdx.x; i < N_RECENT; i += N_THREADS) {
+        tile.recent[i] = VXD_BLOCK_EMPTY;
+    }
+    if (threadIdx.x == 0) {
+        tile.n_walks = 0;
+        tile.n_claimed = 0;
+        tile.n_taken = *(volatile uint32_t *)&call.counts->n_taken;
+        tile.n[0] = 0;
+        tile.n[1] = 0;
     }
     __syncthreads();
     if (u < call.frame.camera.width && v < call.frame.camera.height) {
@@ -175,27 +311,41 @@ static __global__ void __launch_bounds__(N_THREADS)
             call.depth[0] = 0;
         }
     }
-    aim(&call.frame, (float)u, (float)v, z, &segment);
+    aim<IS_BENT>(&call.frame, (float)u, (float)v, z, &segment);
     is_kept = z > 0 && vxd_frame_keeps(&call.frame, segment.from_cell, segment.to_cell);
     if (z > 0 && !is_kept) {
         (void)atomicAdd(&call.counts->n_dropped, 1u);
     }
-    if (!as_before(&segment, is_kept) && is_kept) {
-        touch_ray(&call, &segment, recent);
+    keep_walk(&segment, !as_before(&segment, is_kept) && is_kept, &tile);
+    __syncthreads();
+    if (threadIdx.x < tile.n_walks) {
+        take_walk(&tile, threadIdx.x, &segment);
+        touch_ray(&call, &segment, &tile);
     }
+    __syncthreads();
+    if (tile.n_claimed > 0) {
+        list_claimed(&call, &tile);
+    }
+    report(&call);
 }
 
 enum vxd_status vxd_volume_touch_cuda(struct vxd_queue *queue,
                                       const struct vxd_touch_call *call,
                                       struct vxd_err *err)
 {
-    dim3 threads(TILE_WIDTH, TILE_HEIGHT);
     dim3 grid((unsigned)(call->frame.camera.width + TILE_WIDTH - 1) / TILE_WIDTH,
               (unsigned)(call->frame.camera.height + TILE_HEIGHT - 1) / TILE_HEIGHT);
+    unsigned n_empty = ((call->slot_mask + 1) / 2 + N_THREADS - 1) / N_THREADS;
     enum vxd_status status;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
-    touch_kernel<<<grid, threads, 0, (cudaStream_t)queue->stream>>>(*call);
+    empty_kernel<<<n_empty, N_THREADS, 0, (cudaStream_t)queue->stream>>>(*call);
+    VXD_TRY(vxd_cuda_launched(queue->context, "empty_kernel", err));
+    if (call->frame.is_deformed != 0) {
+        touch_kernel<true><<<grid, N_THREADS, 0, (cudaStream_t)queue->stream>>>(*call);
+    } else {
+        touch_kernel<false><<<grid, N_THREADS, 0, (cudaStream_t)queue->stream>>>(*call);
+    }
     VXD_TRY(vxd_cuda_launched(queue->context, "touch_kernel", err));
 out:
     return status;
@@ -220,6 +370,37 @@ enum vxd_status vxd_volume_code_keys_cuda(struct vxd_queue *queue, const uint64_
     code_keys_kernel<<<(unsigned)((n + N_THREADS - 1) / N_THREADS), N_THREADS, 0,
                        (cudaStream_t)queue->stream>>>(codes, n, keys);
     VXD_TRY(vxd_cuda_launched(queue->context, "code_keys_kernel", err));
+out:
+    return status;
+}
+
+/* A warp ranks a code: how many are less than it. */
+static __global__ void __launch_bounds__(N_THREADS)
+    rank_keys_kernel(const uint64_t *codes, size_t n, int32_t *keys)
+{
+    size_t which = (size_t)blockIdx.x * (N_THREADS / 32) + threadIdx.x / 32;
+    uint64_t code = codes[which < n ? which : 0];
+    unsigned rank = 0;
+
+    for (size_t i = threadIdx.x % 32; i < n; i += 32) {
+        rank += codes[i] < code ? 1 : 0;
+    }
+    rank = __reduce_add_sync(0xffffffffu, rank);
+    if (which < n && threadIdx.x % 32 == 0) {
+        vxd_block_key(vxd_block_tag_of_morton(code), keys + 3 * (size_t)rank);
+    }
+}
+
+enum vxd_status vxd_volume_rank_keys_cuda(struct vxd_queue *queue, const uint64_t *codes,
+                                          size_t n, int32_t *keys, struct vxd_err *err)
+{
+    const size_t a_block = N_THREADS / 32;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_cuda_enter(queue->context, err));
+    rank_keys_kernel<<<(unsigned)((n + a_block - 1) / a_block), N_THREADS, 0,
+                       (cudaStream_t)queue->stream>>>(codes, n, keys);
+    VXD_TRY(vxd_cuda_launched(queue->context, "rank_keys_kernel", err));
 out:
     return status;
 }

@@ -9,6 +9,7 @@
 #include "gpu/volume/volume_internal.h"
 
 #define STRIP 256
+#define PIECE_SLOTS ((size_t)1 << 15)
 #define PIECE_ROWS ((size_t)8)
 #define PIECE_BLOCKS ((size_t)1024)
 #define N_RECENT 1024 /* a power of two */
@@ -250,6 +251,13 @@ static void touch_piece(void *args, size_t begin, size_t end)
     }
 }
 
+static void empty_piece(void *args, size_t begin, size_t end)
+{
+    const struct touch *touch = args;
+
+    memset(touch->call.tags + begin, 0xff, (end - begin) * sizeof *touch->call.tags);
+}
+
 static enum vxd_status touch_job(struct vxd_pool *pool, const void *args,
                                  struct vxd_err *err)
 {
@@ -257,10 +265,15 @@ static enum vxd_status touch_job(struct vxd_pool *pool, const void *args,
 
     (void)err;
     touch.call.depth[0] = 0;
+    vxd_parallel_for(pool, (size_t)touch.call.slot_mask + 1, PIECE_SLOTS, empty_piece,
+                     &touch);
     vxd_parallel_for(pool, (size_t)touch.call.frame.camera.height, PIECE_ROWS,
                      touch_piece, &touch);
-    *touch.call.counts = (struct vxd_frame_counts){touch.n_known, touch.n_new,
-                                                   touch.n_dropped, touch.n_taken};
+    *touch.call.counts = (struct vxd_frame_counts){.n_known = touch.n_known,
+                                                   .n_new = touch.n_new,
+                                                   .n_dropped = touch.n_dropped,
+                                                   .n_taken = touch.n_taken};
+    *touch.call.report = *touch.call.counts;
     return VXD_OK;
 }
 

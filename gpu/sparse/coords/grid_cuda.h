@@ -57,27 +57,11 @@ static __device__ __forceinline__ struct vxd_block_group vxd_block_group_of_grid
     return {blockIdx.x, gridDim.x};
 }
 
-/* A barrier over a group of blocks. Its word starts as 0 and all blocks of the group
- * are resident. It takes half the time of a grid's barrier, and groups do not wait for
- * each other. Thread 0 of each block counts in *passed, which starts as 0. */
+/* A barrier over a group of blocks, as vxd_blocks_wait; groups do not wait for each other. */
 static __device__ __forceinline__ void
 vxd_block_group_wait(uint32_t *word, uint32_t *passed, struct vxd_block_group block_group)
 {
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        uint32_t arrived;
-
-        *passed += block_group.size;
-        __threadfence();
-        (void)atomicAdd(word, 1);
-        do {
-            asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
-                         : "=r"(arrived)
-                         : "l"(__cvta_generic_to_global(word))
-                         : "memory");
-        } while (arrived < *passed);
-    }
-    __syncthreads();
+    vxd_blocks_wait(word, passed, block_group.size);
 }
 
 /* Arrives at a barrier at which no block waits. Returns true in the block that arrives

@@ -13,6 +13,10 @@
 #define MAX_CELLS 2147483648.0
 #define MAX_CELLS_REACH 2097152.0
 
+/* Of the list of cells on a GPU, whose entries have 64 bytes. */
+#define CELLS_A_CUBE ((size_t)96)
+#define MOST_ENTRIES ((size_t)1 << 19)
+
 static enum vxd_status check_outputs(const struct vxd_volume *volume,
                                      const struct vxd_volume_spec *spec,
                                      const struct vxd_volume_cast_args *args,
@@ -249,14 +253,26 @@ static void init_cells(const struct vxd_cast_call *cast, struct vxd_cells_call *
     call->least_z = fmaxf(0.999f * cast->depth_min, 1e-3f * cast->view.voxel_size);
 }
 
-/* On a GPU the list of cells has an entry for each pixel, which is a few times what a surface that
- * fills the picture takes. */
+/* Entries of the list of cells on a GPU. A surface through a cube of cells goes through some 64 to 96 of
+ * them, and most cubes have none; cells of several pixels have an entry for 64 of those. Where the list
+ * is too short nothing is lost, but time is. */
+static size_t count_entries(const struct vxd_cast_call *cast, size_t n_blocks,
+                            size_t n_pixels)
+{
+    size_t n_cubes = n_blocks << 3 * (cast->view.shift - 3);
+    size_t n =
+        n_cubes < MOST_ENTRIES / CELLS_A_CUBE ? n_cubes * CELLS_A_CUBE : MOST_ENTRIES;
+
+    return n > n_pixels ? n : n_pixels;
+}
+
 static enum vxd_status cast_cells(struct vxd_queue *queue,
-                                  const struct vxd_cast_call *cast,
+                                  const struct vxd_cast_call *cast, size_t n_blocks,
                                   struct vxd_buffer *scratch, struct vxd_err *err)
 {
     size_t n_rows = (size_t)(vxd_cast_end_row(cast) - cast->first_row * VXD_CAST_TILE);
     size_t n_pixels = n_rows * (size_t)cast->camera.width;
+    size_t most = count_entries(cast, n_blocks, n_pixels);
     bool has_list = VXD_ON_CUDA(queue->context);
     size_t n_bytes = 0;
     size_t entries = 0;
@@ -267,8 +283,7 @@ static enum vxd_status cast_cells(struct vxd_queue *queue,
     enum vxd_status status;
 
     init_cells(cast, &call);
-    if (!vxd_layout_add(&n_bytes, has_list ? n_pixels : 0, VXD_CELLS_ENTRY_BYTES,
-                        &entries) ||
+    if (!vxd_layout_add(&n_bytes, has_list ? most : 0, VXD_CELLS_ENTRY_BYTES, &entries) ||
         !vxd_layout_add(&n_bytes, has_list ? n_pixels : 0, 4 * sizeof(float),
                         &inverses) ||
         !vxd_layout_add(&n_bytes, n_pixels, sizeof(uint64_t), &crossings) ||
@@ -282,7 +297,7 @@ static enum vxd_status cast_cells(struct vxd_queue *queue,
         call.entries = (char *)scratch->ptr + entries;
         call.inverses = (float *)(void *)((char *)scratch->ptr + inverses);
         call.n_entries = (uint32_t *)(void *)((char *)scratch->ptr + n_entries);
-        call.max_entries = (uint32_t)n_pixels;
+        call.max_entries = (uint32_t)most;
     }
     VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_cells)(queue, &call, err));
 out:
@@ -308,7 +323,8 @@ enum vxd_status vxd_volume_cast(struct vxd_queue *queue, struct vxd_volume *volu
         return cast_nothing(queue, args, &call, err);
     }
     if (is_by_cells(&info, args, &call)) {
-        VXD_TRY(cast_cells(queue, &call, &scratch, err));
+        VXD_TRY(cast_cells(queue, &call, call.entries != NULL ? call.n : info.n_blocks,
+                           &scratch, err));
         goto out;
     }
     if (args->lidar != NULL) {

@@ -5,7 +5,7 @@
  * 4 cm, 0.2 to 3 m.
  *
  *   bench_volume [--backend cpu|cuda] [--frames FILE] [--n N] [--threads N] [--voxel-mm MM]
- *                [--dump FILE]
+ *                [--truncation-mm MM] [--dump FILE]
  *
  * --dump writes the fast mode's blocks after each frame was integrated once, and ends;
  * check_volume.py compares them with NumPy. The frames' FILE is of rgbd_frames.py; without it N
@@ -33,6 +33,7 @@ struct options {
     int n_frames;
     int n_threads;
     double voxel_mm;
+    double truncation_mm;
 };
 
 struct frames {
@@ -362,7 +363,7 @@ static enum vxd_status run_mode(struct bench *bench, bool is_complete,
     const char *mode = is_complete ? "complete 16^3 + colour" : "fast 8^3";
     struct vxd_volume_spec spec = {.voxel_size_m = bench->options.voxel_mm / 1000,
                                    .block_edge = is_complete ? 16 : 8,
-                                   .truncation_m = 0.04,
+                                   .truncation_m = bench->options.truncation_mm / 1000,
                                    .has_colour = is_complete};
     struct vxd_volume *volume = NULL;
     struct vxd_volume_info info;
@@ -488,8 +489,11 @@ static void parse(int argc, char **argv, struct options *out)
         } else if (strcmp(argv[i], "--threads") == 0) {
             out->n_threads = (int)bench_number(value, 0, 256, usage);
         } else if (strcmp(argv[i], "--voxel-mm") == 0 && strtod(value, NULL) >= 1 &&
-                   strtod(value, NULL) <= 39) {
+                   strtod(value, NULL) <= 1000) {
             out->voxel_mm = strtod(value, NULL);
+        } else if (strcmp(argv[i], "--truncation-mm") == 0 && strtod(value, NULL) >= 1 &&
+                   strtod(value, NULL) <= 10000) {
+            out->truncation_mm = strtod(value, NULL);
         } else {
             usage();
         }
@@ -499,7 +503,7 @@ static void parse(int argc, char **argv, struct options *out)
 int main(int argc, char **argv)
 {
     struct bench bench = {
-        .options = {.backend = VXD_BACKEND_CPU, .n_frames = 45, .voxel_mm = 5.8}};
+        .options = {.backend = VXD_BACKEND_CPU, .n_frames = 45, .voxel_mm = 5.8, .truncation_mm = 40}};
     struct vxd_err err = {0};
     bool has_frames;
     enum vxd_status status = VXD_INTERNAL;

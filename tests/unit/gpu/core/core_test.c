@@ -162,6 +162,37 @@ static void test_upload_and_download_bring_the_same_bytes(void)
     gpu_each_backend(transfers);
 }
 
+/* A wait for a mark leaves what came later to the next wait, which must still run. */
+static void marks(struct gpu_env *env)
+{
+    struct vxd_buffer device = gpu_to_device(env, NULL, 1000);
+    struct vxd_buffer host;
+
+    CHECK_INT(vxd_host_alloc(env->context, 2000, &host, NULL), VXD_OK);
+    CHECK_INT(vxd_queue_fill(env->queue, device.ptr, 7, 1000, NULL), VXD_OK);
+    CHECK_INT(vxd_queue_copy(env->queue, host.ptr, device.ptr, 1000, NULL), VXD_OK);
+    CHECK_INT(vxd_queue_mark(env->queue, NULL), VXD_OK);
+    CHECK_INT(vxd_queue_fill(env->queue, device.ptr, 9, 1000, NULL), VXD_OK);
+    CHECK_INT(vxd_queue_copy(env->queue, (char *)host.ptr + 1000, device.ptr, 1000, NULL),
+              VXD_OK);
+    CHECK_INT(vxd_queue_wait_mark(env->queue, NULL), VXD_OK);
+    CHECK_INT(((const char *)host.ptr)[0], 7);
+    CHECK_INT(((const char *)host.ptr)[999], 7);
+    gpu_wait(env);
+    CHECK_INT(((const char *)host.ptr)[999], 7);
+    CHECK_INT(((const char *)host.ptr)[1000], 9);
+    CHECK_INT(((const char *)host.ptr)[1999], 9);
+    CHECK_INT(vxd_queue_wait_mark(env->queue, NULL), VXD_OK); /* as of that wait */
+    vxd_host_free(env->context, &host);
+    vxd_device_free(env->queue, &device);
+    gpu_wait(env);
+}
+
+static void test_wait_for_a_mark_has_what_came_before(void)
+{
+    gpu_each_backend(marks);
+}
+
 static void count_usage(struct gpu_env *env)
 {
     struct vxd_memory_usage usage;
@@ -428,6 +459,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_lost_context_refuses_work_and_can_be_destroyed),
     VXD_TEST(test_queue_copies_and_fills_run_in_order),
     VXD_TEST(test_upload_and_download_bring_the_same_bytes),
+    VXD_TEST(test_wait_for_a_mark_has_what_came_before),
     VXD_TEST(test_memory_usage_counts_what_is_handed_out),
     VXD_TEST(test_allocation_over_the_budget_is_refused_and_the_rest_goes_on),
     VXD_TEST(test_kept_blocks_make_room_for_others),

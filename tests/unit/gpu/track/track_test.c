@@ -650,6 +650,7 @@ static void check_filter(struct gpu_env *env, int width, int height, uint64_t *s
     struct vxd_buffer filtered = {NULL, 0, VXD_SPACE_DEVICE};
     struct vxd_buffer planes =
         gpu_to_device(env, NULL, n * VXD_TRACK_N_PLANES * sizeof(float));
+    struct vxd_track_work work;
     struct vxd_err err = {0};
     float *found;
 
@@ -674,8 +675,10 @@ static void check_filter(struct gpu_env *env, int width, int height, uint64_t *s
                        .depth_max = 4,
                        .stride = 1},
             .image = {planes.ptr, n, width, height},
+            .is_filtered = true,
             .depths = scratch.ptr,
-            .filtered = filtered.ptr};
+            .filtered = filtered.ptr,
+            .work = &work};
 
         CHECK_INT(vxd_track_live_cpu(env->queue, &call, &err), VXD_OK);
     }
