@@ -24,12 +24,14 @@ struct vxd_field {
     size_t n_parts[2];
     size_t next_part;
     bool is_whole; /* the contents are those of some root */
+    bool is_all;   /* the update under way computes everything */
 };
 
 /* A part of an update: blocks first .. last - 1 along x or y. */
 struct vxd_field_part {
     struct vxd_field_view field;
     int first, last;
+    bool is_all; /* everything counts as changed, and all flags are set */
     enum vxd_field_unknown unknown;
     bool tracks_free;
     const uint64_t *occupied;
