@@ -117,14 +117,14 @@ static __device__ __forceinline__ struct tile tile_of(const struct vxd_field_par
 }
 
 /* How far along the line the nearest change is from a block of targets, by all lanes of a warp;
- * INT_MAX where none is within reach. Flags of words first_word .. last_word count. */
+ * INT32_MAX where none is within reach. Flags of words first_word .. last_word count. */
 static __device__ int nearest_change(const struct vxd_field_view *field,
                                      const uint8_t *flags, const struct tile *tile, int n,
                                      int block, int first_word, int last_word)
 {
     int n_away = (field->reach + VXD_FIELD_BLOCK - 1) / VXD_FIELD_BLOCK;
     int n_words = last_word - first_word + 1;
-    int nearest = INT_MAX;
+    int nearest = INT32_MAX;
 
     for (int i = (int)threadIdx.x; i < (2 * n_away + 1) * n_words; i += TILE_Z) {
         int away = i / n_words - n_away;
@@ -139,7 +139,7 @@ static __device__ int nearest_change(const struct vxd_field_view *field,
     for (int lanes = TILE_Z / 2; lanes > 0; lanes /= 2) {
         nearest = min(nearest, __shfl_xor_sync(ALL_LANES, nearest, lanes));
     }
-    return nearest <= field->reach ? nearest : INT_MAX;
+    return nearest <= field->reach ? nearest : INT32_MAX;
 }
 
 /* Whether squares of this warp's block of targets can become other ones: a change that is as far
@@ -158,7 +158,7 @@ static __device__ bool block_is_reached(const struct vxd_field_view *field,
     }
     s = nearest_change(field, flags, tile, n, first / VXD_FIELD_BLOCK, first_word,
                        last_word);
-    if (s == 0 || s == INT_MAX) {
+    if (s == 0 || s == INT32_MAX) {
         return s == 0;
     }
     for (int j = 0; tile->has_z && j < VXD_FIELD_BLOCK; j++) {
