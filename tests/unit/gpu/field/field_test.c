@@ -16,8 +16,8 @@ static const struct vxd_field_spec specs[N_SPECS] = {
     {{-8, -16, -8}, {16, 8, 64}, 4, VXD_FIELD_UNKNOWN_OCCUPIED, 1.0},
     {{0, 0, -72}, {8, 8, 72}, 70, VXD_FIELD_UNKNOWN_IGNORED, 0.25},
     {{24, 24, 24}, {48, 80, 40}, 1, VXD_FIELD_UNKNOWN_FREE, 0.05},
-    {{-128, 0, 0}, {144, 8, 16}, 40, VXD_FIELD_UNKNOWN_FREE, 0.05},
-    {{8, -136, 0}, {16, 160, 8}, 44, VXD_FIELD_UNKNOWN_OCCUPIED, 0.05},
+    {{-128, 0, 0}, {144, 8, 8}, 20, VXD_FIELD_UNKNOWN_FREE, 0.05},
+    {{8, -136, 0}, {16, 160, 8}, 24, VXD_FIELD_UNKNOWN_OCCUPIED, 0.05},
 };
 
 static void one_field(struct gpu_env *env, const struct vxd_svdag_format *format,
