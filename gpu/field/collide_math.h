@@ -221,23 +221,6 @@ VXD_HD bool vxd_field_capsule_touches(const struct vxd_field_body *body, int x, 
     return square <= limit;
 }
 
-/* The cubes of obstacles in a row, from z0 to z1. */
-VXD_HD bool vxd_field_row_touches(const struct vxd_field_view *field,
-                                  const struct vxd_field_body *body, int x, int y, int z0,
-                                  int z1)
-{
-    const uint64_t *row = vxd_field_bits(field, x, y);
-
-    for (int z = vxd_field_next(row, 0, z0, z1); z >= 0;
-         z = vxd_field_next(row, 0, z + 1, z1)) {
-        if (body->kind == VXD_FIELD_BOX ? vxd_field_box_touches(body, x, y, z)
-                                        : vxd_field_capsule_touches(body, x, y, z)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Voxels of an axis whose cubes touch a body's bounds, in the field; false: none. */
 VXD_HD bool vxd_field_bounds(const struct vxd_field_view *field,
                              const struct vxd_field_body *body, int low[3], int high[3])
@@ -298,81 +281,108 @@ VXD_HD float vxd_field_plane_reach(const struct vxd_field_body *body, int x)
            VXD_FIELD_SLACK;
 }
 
-/* Rows from low to high of a plane. `at`, the voxel of the middle, is in the field: squares of the
- * second pass say which rows have no obstacle that is near enough. */
-VXD_HD bool vxd_field_plane_touches(const struct vxd_field_view *field,
-                                    const struct vxd_field_body *body, const int at[3],
-                                    int x, const int low[3], const int high[3])
+/* The obstacles in a body's bounds, one after the other. */
+struct vxd_field_obstacles {
+    int low[3], high[3];
+    int at[3];     /* the last one; z is the one before the row's first at its begin */
+    int middle[3]; /* the voxel of the body's middle; x < 0: outside */
+};
+
+/* Whether a plane across x has no obstacle that is near enough, by the square of the second pass at
+ * the body's middle. */
+VXD_HD bool vxd_field_plane_is_far(const struct vxd_field_view *field,
+                                   const struct vxd_field_body *body,
+                                   const struct vxd_field_obstacles *of, int x)
 {
-    float reach_z = (float)body->extent[2] + 1 + VXD_FIELD_SLACK;
-    int y = low[1];
-
-    if (vxd_field_clear_distance(
-            field, field->plane_squares[vxd_field_index(field, x, at[1], at[2])], false) >
-        vxd_field_plane_reach(body, x)) {
-        return false;
-    }
-    while (y <= high[1]) {
-        float clear = vxd_field_clear_distance(
-            field, field->plane_squares[vxd_field_index(field, x, y, at[2])], false);
-
-        if (clear > reach_z) {
-            /* As far as rows beside this one are empty so near to the middle. */
-            float rest = clear * clear * (1 - VXD_FIELD_SLACK) - reach_z * reach_z;
-
-            y += 1 + (rest > 0 ? (int)sqrtf(rest) : 0);
-            continue;
-        }
-        if (vxd_field_row_touches(field, body, x, y, low[2], high[2])) {
-            return true;
-        }
-        y++;
-    }
-    return false;
+    return of->middle[0] >= 0 &&
+           vxd_field_clear_distance(field,
+                                    field->plane_squares[vxd_field_index(
+                                        field, x, of->middle[1], of->middle[2])],
+                                    false) > vxd_field_plane_reach(body, x);
 }
 
-/* A body with its middle in the field, at voxel `at`. */
-VXD_HD bool vxd_field_inside_touches(const struct vxd_field_view *field,
-                                     const struct vxd_field_body *body, const int at[3],
-                                     const int low[3], const int high[3])
+/* Goes to the next row, and past planes that are too far; false: there is none. */
+VXD_HD bool vxd_field_next_row(const struct vxd_field_view *field,
+                               const struct vxd_field_body *body,
+                               struct vxd_field_obstacles *of)
+{
+    of->at[1]++;
+    while (of->at[1] > of->high[1]) {
+        of->at[0]++;
+        if (of->at[0] > of->high[0]) {
+            return false;
+        }
+        of->at[1] = vxd_field_plane_is_far(field, body, of, of->at[0]) ? of->high[1] + 1
+                                                                       : of->low[1];
+    }
+    return true;
+}
+
+/* Threads of a warp look for their next obstacles together, and then examine these together. */
+VXD_HD bool vxd_field_next_obstacle(const struct vxd_field_view *field,
+                                    const struct vxd_field_body *body,
+                                    struct vxd_field_obstacles *of)
+{
+    for (;;) {
+        int z = of->at[1] > of->high[1]
+                    ? -1
+                    : vxd_field_next(vxd_field_bits(field, of->at[0], of->at[1]), 0,
+                                     of->at[2] + 1, of->high[2]);
+
+        if (z >= 0) {
+            of->at[2] = z;
+            return true;
+        }
+        if (!vxd_field_next_row(field, body, of)) {
+            return false;
+        }
+        of->at[2] = of->low[2] - 1;
+    }
+}
+
+/* What the field at the middle says: 1 an obstacle is there, 0 none is near enough, -1 neither. */
+VXD_HD int vxd_field_classify(const struct vxd_field_view *field,
+                              const struct vxd_field_body *body, const int at[3])
 {
     double distance = vxd_field_distance_at(field, at[0], at[1], at[2]);
 
     if (distance > body->radius + 2 * VXD_FIELD_HALF_CUBE) {
-        return false;
+        return 0;
     }
     /* The nearest obstacle's centre is in the body. */
-    if (distance < 0 ||
-        (field->squares[vxd_field_index(field, at[0], at[1], at[2])] != VXD_FIELD_FAR &&
-         distance + VXD_FIELD_HALF_CUBE < vxd_field_inner_radius(body))) {
-        return true;
-    }
-    for (int x = low[0]; x <= high[0]; x++) {
-        if (vxd_field_plane_touches(field, body, at, x, low, high)) {
-            return true;
-        }
-    }
-    return false;
+    return distance < 0 || (field->squares[vxd_field_index(field, at[0], at[1], at[2])] !=
+                                VXD_FIELD_FAR &&
+                            distance + VXD_FIELD_HALF_CUBE < vxd_field_inner_radius(body))
+               ? 1
+               : -1;
 }
 
 VXD_HD bool vxd_field_body_touches(const struct vxd_field_view *field,
                                    const struct vxd_field_body *body)
 {
-    int low[3];
-    int high[3];
-    int at[3];
+    struct vxd_field_obstacles of;
+    int found = -1;
 
-    if (!vxd_field_bounds(field, body, low, high)) {
+    if (!vxd_field_bounds(field, body, of.low, of.high)) {
         return false;
     }
-    if (vxd_field_is_inside(field, body->middle, at)) {
-        return vxd_field_inside_touches(field, body, at, low, high);
+    if (vxd_field_is_inside(field, body->middle, of.middle)) {
+        found = vxd_field_classify(field, body, of.middle);
+    } else {
+        of.middle[0] = -1;
     }
-    for (int x = low[0]; x <= high[0]; x++) {
-        for (int y = low[1]; y <= high[1]; y++) {
-            if (vxd_field_row_touches(field, body, x, y, low[2], high[2])) {
-                return true;
-            }
+    if (found >= 0) {
+        return found == 1;
+    }
+    /* Before the first plane's first row. */
+    of.at[0] = of.low[0] - 1;
+    of.at[1] = of.high[1] + 1;
+    of.at[2] = of.low[2] - 1;
+    while (vxd_field_next_obstacle(field, body, &of)) {
+        if (body->kind == VXD_FIELD_BOX
+                ? vxd_field_box_touches(body, of.at[0], of.at[1], of.at[2])
+                : vxd_field_capsule_touches(body, of.at[0], of.at[1], of.at[2])) {
+            return true;
         }
     }
     return false;
@@ -411,12 +421,12 @@ VXD_HD double vxd_field_surface_bound(const struct vxd_field_view *field,
     int at[3];
 
     if (vxd_field_is_inside(field, p, at)) {
-        double away = vxd_field_length_of(vxd_field_subd(p[0], (double)at[0] + 0.5),
-                                          vxd_field_subd(p[1], (double)at[1] + 0.5),
-                                          vxd_field_subd(p[2], (double)at[2] + 0.5));
+        float x = vxd_field_slack_of(p[0], at[0]);
+        float y = vxd_field_slack_of(p[1], at[1]);
+        float z = vxd_field_slack_of(p[2], at[2]);
 
-        distance = vxd_field_distance_at(field, at[0], at[1], at[2]) - away -
-                   VXD_FIELD_HALF_CUBE;
+        distance = vxd_field_distance_at(field, at[0], at[1], at[2]) -
+                   (double)sqrtf(x * x + y * y + z * z);
     }
     return distance < reach ? distance : reach;
 }

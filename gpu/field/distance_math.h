@@ -264,74 +264,72 @@ VXD_HD void vxd_field_search_row(const struct vxd_field_view *field,
     }
 }
 
-/* The cubes of one plane across x; `base` is the square of the gap along x. Squares of the second
- * pass bound how near those of a row can be. */
-VXD_HD void vxd_field_search_plane(const struct vxd_field_view *field,
-                                   const struct vxd_field_search *search, int x,
-                                   double base, struct vxd_field_cube *cube)
+/* How far a search has come: planes across x, and in each the rows across y that it has to look into,
+ * on one side of the point and then on the other. */
+struct vxd_field_walk {
+    int side, steps; /* of planes */
+    int row_side, row_steps;
+    int x;       /* the plane that the rows are in */
+    double base; /* the square of its gap along x */
+    bool is_in_plane;
+};
+
+/* The next plane: goes past it, or begins its rows; false: there is none. */
+VXD_HD bool vxd_field_walk_plane(const struct vxd_field_view *field,
+                                 const struct vxd_field_search *search,
+                                 struct vxd_field_walk *walk,
+                                 const struct vxd_field_cube *cube)
 {
-    for (int side = 0; side < 2; side++) {
-        int direction = side == 0 ? -1 : 1;
-        int steps = side;
+    int x = search->at[0] + (walk->side == 0 ? -walk->steps : walk->steps);
+    float clear;
+    size_t i;
 
-        for (;;) {
-            int y = search->at[1] + direction * steps;
-            double here;
-            float clear;
-
-            if (y < 0 || y >= field->size[1]) {
-                break;
-            }
-            here = vxd_addd(base, vxd_field_square(vxd_field_gap(search->p[1], y)));
-            if (here > cube->square) {
-                break;
-            }
-            clear = vxd_field_clear_distance(
-                field, field->plane_squares[vxd_field_index(field, x, y, search->at[2])],
-                search->is_obstacle);
-            if (vxd_field_is_past(here, clear, search->slack_z, cube)) {
-                steps += vxd_field_stride(steps, clear);
-            } else {
-                vxd_field_search_row(field, search, x, y, here, cube);
-                steps++;
-            }
-        }
+    walk->base = vxd_field_square(vxd_field_gap(search->p[0], x));
+    if (x < 0 || x >= field->size[0] || walk->base > cube->square) {
+        walk->steps = 1;
+        return walk->side++ == 0;
     }
+    i = vxd_field_index(field, x, search->at[1], search->at[2]);
+    clear = vxd_field_clear_distance(field, field->plane_squares[i], search->is_obstacle);
+    if (vxd_field_is_past(walk->base, clear, search->slack_yz, cube)) {
+        clear = vxd_field_clear_distance(field, field->squares[i], search->is_obstacle);
+        walk->steps += vxd_field_is_past(walk->base, clear, search->slack_yz, cube)
+                           ? vxd_field_stride(walk->steps, clear)
+                           : 1;
+        return true;
+    }
+    walk->x = x;
+    walk->row_side = 0;
+    walk->row_steps = 0;
+    walk->is_in_plane = true;
+    return true;
 }
 
-/* The planes across x on one side of the point. */
-VXD_HD void vxd_field_search_side(const struct vxd_field_view *field,
-                                  const struct vxd_field_search *search, int direction,
-                                  int steps, struct vxd_field_cube *cube)
+/* The next row of the plane: squares of the second pass bound how near its cubes can be. */
+VXD_HD void vxd_field_walk_row(const struct vxd_field_view *field,
+                               const struct vxd_field_search *search,
+                               struct vxd_field_walk *walk, struct vxd_field_cube *cube)
 {
-    for (;;) {
-        int x = search->at[0] + direction * steps;
-        double base;
-        size_t i;
+    int y = search->at[1] + (walk->row_side == 0 ? -walk->row_steps : walk->row_steps);
+    double here = vxd_addd(walk->base, vxd_field_square(vxd_field_gap(search->p[1], y)));
+    float clear;
 
-        if (x < 0 || x >= field->size[0]) {
-            return;
-        }
-        base = vxd_field_square(vxd_field_gap(search->p[0], x));
-        if (base > cube->square) {
-            return;
-        }
-        i = vxd_field_index(field, x, search->at[1], search->at[2]);
-        if (vxd_field_is_past(base,
-                              vxd_field_clear_distance(field, field->plane_squares[i],
-                                                       search->is_obstacle),
-                              search->slack_yz, cube)) {
-            float clear =
-                vxd_field_clear_distance(field, field->squares[i], search->is_obstacle);
-
-            steps += vxd_field_is_past(base, clear, search->slack_yz, cube)
-                         ? vxd_field_stride(steps, clear)
-                         : 1;
-        } else {
-            vxd_field_search_plane(field, search, x, base, cube);
-            steps++;
-        }
+    if (y < 0 || y >= field->size[1] || here > cube->square) {
+        walk->is_in_plane = walk->row_side == 0;
+        walk->steps += walk->row_side;
+        walk->row_side = 1;
+        walk->row_steps = 1;
+        return;
     }
+    clear = vxd_field_clear_distance(
+        field, field->plane_squares[vxd_field_index(field, walk->x, y, search->at[2])],
+        search->is_obstacle);
+    if (vxd_field_is_past(here, clear, search->slack_z, cube)) {
+        walk->row_steps += vxd_field_stride(walk->row_steps, clear);
+        return;
+    }
+    vxd_field_search_row(field, search, walk->x, y, here, cube);
+    walk->row_steps++;
 }
 
 /* Finds the nearest cube, if its squared distance is below `limit`: begins with the voxel that is
@@ -342,6 +340,8 @@ VXD_HD void vxd_field_find_cube(const struct vxd_field_view *field, const double
 {
     struct vxd_field_search search = {
         p, at, vxd_field_is_obstacle(field, at[0], at[1], at[2]), 0, 0};
+    struct vxd_field_walk walk = {0};
+    bool goes_on = true;
     double square;
     float slack_y;
 
@@ -356,8 +356,15 @@ VXD_HD void vxd_field_find_cube(const struct vxd_field_view *field, const double
     slack_y = vxd_field_slack_of(p[1], at[1]);
     search.slack_z = vxd_field_slack_of(p[2], at[2]);
     search.slack_yz = sqrtf(slack_y * slack_y + search.slack_z * search.slack_z);
-    vxd_field_search_side(field, &search, -1, 0, cube);
-    vxd_field_search_side(field, &search, 1, 1, cube);
+    /* One loop, not one in another: threads of a warp go through it together, though each has
+     * other planes and rows. */
+    while (goes_on) {
+        if (walk.is_in_plane) {
+            vxd_field_walk_row(field, &search, &walk, cube);
+        } else {
+            goes_on = vxd_field_walk_plane(field, &search, &walk, cube);
+        }
+    }
     cube->is_found = cube->square < limit;
 }
 

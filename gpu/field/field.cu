@@ -279,7 +279,14 @@ put_block(const struct vxd_field_view *field, const struct vxd_field_line *line,
     int block = (int)threadIdx.y;
     int first = tile->first - tile->from + block * VXD_FIELD_BLOCK;
     bool has_changed = false;
+    int16_t before[VXD_FIELD_BLOCK] = {0};
 
+    if (!is_all && tile->has_z && (rows->active >> block & 1) != 0) {
+        VXD_UNROLL
+        for (int j = 0; j < VXD_FIELD_BLOCK; j++) {
+            before[j] = squares[place_of(field, tile, tile->from + first + j)];
+        }
+    }
     VXD_UNROLL
     for (int sign = 1; sign >= -1; sign -= 2) {
         int best[VXD_FIELD_BLOCK];
@@ -300,7 +307,7 @@ put_block(const struct vxd_field_view *field, const struct vxd_field_line *line,
             }
             square =
                 (int16_t)vxd_field_block_square(line, sign, first, j, best[j], &step);
-            has_changed |= !is_all && square != squares[to];
+            has_changed |= !is_all && square != before[j];
             squares[to] = square;
             steps[to] = (int8_t)step;
         }
@@ -316,6 +323,7 @@ static __global__ void __launch_bounds__(TILE_Z *TILE_WARPS)
     const struct vxd_field_view *field = &part.field;
     struct tile tile = tile_of(&part, field->size[1], true);
     struct vxd_field_line line;
+    bool has_changed;
     int z_first = (int)blockIdx.z * TILE_Z;
     int z_last = min(field->size[2], z_first + TILE_Z) - 1;
 
@@ -334,8 +342,9 @@ static __global__ void __launch_bounds__(TILE_Z *TILE_WARPS)
     put_minima(&tile, &rows);
     line = line_of(field, &tile, &rows);
     put_places(&line, &tile, &rows);
-    if (put_block(field, &line, &tile, &rows, field->plane_squares, field->plane_steps,
-                  part.is_all)) {
+    has_changed = put_block(field, &line, &tile, &rows, field->plane_squares,
+                            field->plane_steps, part.is_all);
+    if (__any_sync(ALL_LANES, has_changed) != 0 && threadIdx.x == 0) {
         field->plane_changed[flag_of(field, &tile,
                                      tile.first / VXD_FIELD_BLOCK + (int)threadIdx.y,
                                      tile.z / VXD_FIELD_WORD)] = 1;
