@@ -5,7 +5,7 @@
 #define VXD_GPU_FIELD_FIELD_BACKENDS_H
 
 #include "gpu/core/core_cpu.h"
-#include "gpu/field/collide_math.h"
+#include "gpu/field/follow_math.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* CUDA backend of what fields are asked: a thread a voxel, point or shape, and for trajectories a
  * thread a pose, whose results are put together by minima, which no order changes. What is
- * computed stands in distance_math.h and collide_math.h.
+ * computed stands in distance_math.h, collide_math.h and follow_math.h.
  *
  * Bytes a point: 24 in, up to 28 out, and some sectors of the field. */
 #include "gpu/core/core_cuda.h"
