@@ -47,10 +47,15 @@ VXD_HD void vxd_field_rotation(const double q[4], double m[3][3])
     m[2][1] = vxd_muld(2, vxd_addd(vxd_muld(y, z), vxd_muld(x, w)));
 }
 
+VXD_HD double vxd_field_length_of(double x, double y, double z)
+{
+    return vxd_field_sqrt(
+        vxd_field_sum(vxd_field_square(x), vxd_field_square(y), vxd_field_square(z)));
+}
+
 VXD_HD double vxd_field_length(const double v[3])
 {
-    return vxd_field_sqrt(vxd_field_sum(vxd_field_square(v[0]), vxd_field_square(v[1]),
-                                        vxd_field_square(v[2])));
+    return vxd_field_length_of(v[0], v[1], v[2]);
 }
 
 VXD_HD void vxd_field_make_box(const struct vxd_field_shape *shape,
@@ -216,23 +221,6 @@ VXD_HD bool vxd_field_capsule_touches(const struct vxd_field_body *body, int x, 
     return square <= limit;
 }
 
-/* The cubes of obstacles in a row, from z0 to z1. */
-VXD_HD bool vxd_field_row_touches(const struct vxd_field_view *field,
-                                  const struct vxd_field_body *body, int x, int y, int z0,
-                                  int z1)
-{
-    const uint64_t *row = vxd_field_bits(field, x, y);
-
-    for (int z = vxd_field_next(row, 0, z0, z1); z >= 0;
-         z = vxd_field_next(row, 0, z + 1, z1)) {
-        if (body->kind == VXD_FIELD_BOX ? vxd_field_box_touches(body, x, y, z)
-                                        : vxd_field_capsule_touches(body, x, y, z)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Voxels of an axis whose cubes touch a body's bounds, in the field; false: none. */
 VXD_HD bool vxd_field_bounds(const struct vxd_field_view *field,
                              const struct vxd_field_body *body, int low[3], int high[3])
@@ -250,81 +238,154 @@ VXD_HD bool vxd_field_bounds(const struct vxd_field_view *field,
     return true;
 }
 
+/* The voxel that holds a place; false outside of the field. */
+VXD_HD bool vxd_field_is_inside(const struct vxd_field_view *field, const double p[3],
+                                int at[3])
+{
+    for (int i = 0; i < 3; i++) {
+        if (!(p[i] >= 0 && p[i] < (double)field->size[i])) {
+            return false;
+        }
+        at[i] = (int)p[i];
+    }
+    return true;
+}
+
+/* A ball around the middle that the body fills, by a margin above all rounding. */
+VXD_HD double vxd_field_inner_radius(const struct vxd_field_body *body)
+{
+    double least = body->r;
+
+    if (body->kind == VXD_FIELD_BOX) {
+        least = body->b[0] < body->b[1] ? body->b[0] : body->b[1];
+        least = body->b[2] < least ? body->b[2] : least;
+    }
+    return least - VXD_FIELD_SLACK;
+}
+
+/* How far obstacles that the body touches can be from the voxel that holds its middle, in a plane
+ * across x: centre to centre, rounded up. */
+VXD_HD float vxd_field_plane_reach(const struct vxd_field_body *body, int x)
+{
+    float y = (float)body->extent[1] + 1;
+    float z = (float)body->extent[2] + 1;
+    float away =
+        (float)vxd_field_abs(vxd_field_subd(vxd_addd((double)x, 0.5), body->middle[0])) -
+        0.5F;
+    float radius = (float)body->radius;
+    float rest = radius * radius - (away > 0 ? away * away : 0.0F);
+    float of_bounds = sqrtf(y * y + z * z);
+    float of_ball = sqrtf(rest > 0 ? rest : 0.0F) + 1.4144F;
+
+    return (of_ball < of_bounds ? of_ball : of_bounds) * (1 + VXD_FIELD_SLACK) +
+           VXD_FIELD_SLACK;
+}
+
+/* The obstacles in a body's bounds, one after the other. */
+struct vxd_field_obstacles {
+    int low[3], high[3];
+    int at[3];     /* the last one; z is the one before the row's first at its begin */
+    int middle[3]; /* the voxel of the body's middle; x < 0: outside */
+};
+
+/* Whether a plane across x has no obstacle that is near enough, by the square of the second pass at
+ * the body's middle. */
+VXD_HD bool vxd_field_plane_is_far(const struct vxd_field_view *field,
+                                   const struct vxd_field_body *body,
+                                   const struct vxd_field_obstacles *of, int x)
+{
+    return of->middle[0] >= 0 &&
+           vxd_field_clear_distance(field,
+                                    field->plane_squares[vxd_field_index(
+                                        field, x, of->middle[1], of->middle[2])],
+                                    false) > vxd_field_plane_reach(body, x);
+}
+
+/* Goes to the next row, and past planes that are too far; false: there is none. */
+VXD_HD bool vxd_field_next_row(const struct vxd_field_view *field,
+                               const struct vxd_field_body *body,
+                               struct vxd_field_obstacles *of)
+{
+    of->at[1]++;
+    while (of->at[1] > of->high[1]) {
+        of->at[0]++;
+        if (of->at[0] > of->high[0]) {
+            return false;
+        }
+        of->at[1] = vxd_field_plane_is_far(field, body, of, of->at[0]) ? of->high[1] + 1
+                                                                       : of->low[1];
+    }
+    return true;
+}
+
+/* Threads of a warp look for their next obstacles together, and then examine these together. */
+VXD_HD bool vxd_field_next_obstacle(const struct vxd_field_view *field,
+                                    const struct vxd_field_body *body,
+                                    struct vxd_field_obstacles *of)
+{
+    for (;;) {
+        int z = of->at[1] > of->high[1]
+                    ? -1
+                    : vxd_field_next(vxd_field_bits(field, of->at[0], of->at[1]), 0,
+                                     of->at[2] + 1, of->high[2]);
+
+        if (z >= 0) {
+            of->at[2] = z;
+            return true;
+        }
+        if (!vxd_field_next_row(field, body, of)) {
+            return false;
+        }
+        of->at[2] = of->low[2] - 1;
+    }
+}
+
 /* What the field at the middle says: 1 an obstacle is there, 0 none is near enough, -1 neither. */
 VXD_HD int vxd_field_classify(const struct vxd_field_view *field,
-                              const struct vxd_field_body *body)
+                              const struct vxd_field_body *body, const int at[3])
 {
-    double distance;
-    int at[3];
+    double distance = vxd_field_distance_at(field, at[0], at[1], at[2]);
 
-    for (int i = 0; i < 3; i++) {
-        if (!(body->middle[i] >= 0 && body->middle[i] < (double)field->size[i])) {
-            return -1;
-        }
-        at[i] = (int)body->middle[i];
+    if (distance > body->radius + 2 * VXD_FIELD_HALF_CUBE) {
+        return 0;
     }
-    distance = vxd_field_distance_at(field, at[0], at[1], at[2]);
-    return distance < 0 ? 1 : distance > body->radius + 2 * VXD_FIELD_HALF_CUBE ? 0 : -1;
+    /* The nearest obstacle's centre is in the body. */
+    return distance < 0 || (field->squares[vxd_field_index(field, at[0], at[1], at[2])] !=
+                                VXD_FIELD_FAR &&
+                            distance + VXD_FIELD_HALF_CUBE < vxd_field_inner_radius(body))
+               ? 1
+               : -1;
 }
 
 VXD_HD bool vxd_field_body_touches(const struct vxd_field_view *field,
                                    const struct vxd_field_body *body)
 {
-    int found = vxd_field_classify(field, body);
-    int low[3];
-    int high[3];
+    struct vxd_field_obstacles of;
+    int found = -1;
 
+    if (!vxd_field_bounds(field, body, of.low, of.high)) {
+        return false;
+    }
+    if (vxd_field_is_inside(field, body->middle, of.middle)) {
+        found = vxd_field_classify(field, body, of.middle);
+    } else {
+        of.middle[0] = -1;
+    }
     if (found >= 0) {
         return found == 1;
     }
-    if (!vxd_field_bounds(field, body, low, high)) {
-        return false;
-    }
-    for (int x = low[0]; x <= high[0]; x++) {
-        for (int y = low[1]; y <= high[1]; y++) {
-            if (vxd_field_row_touches(field, body, x, y, low[2], high[2])) {
-                return true;
-            }
+    /* Before the first plane's first row. */
+    of.at[0] = of.low[0] - 1;
+    of.at[1] = of.high[1] + 1;
+    of.at[2] = of.low[2] - 1;
+    while (vxd_field_next_obstacle(field, body, &of)) {
+        if (body->kind == VXD_FIELD_BOX
+                ? vxd_field_box_touches(body, of.at[0], of.at[1], of.at[2])
+                : vxd_field_capsule_touches(body, of.at[0], of.at[1], of.at[2])) {
+            return true;
         }
     }
     return false;
-}
-
-/* The distance from a point, in the field's frame, to the obstacles' surface, signed, at most the
- * reach of SURFACE. Points outside the box are as far as can be. */
-VXD_HD double vxd_field_surface(const struct vxd_field_view *field, const double p[3])
-{
-    double reach = vxd_field_surface_reach(field);
-    struct vxd_field_cube cube;
-    double sign;
-    int at[3];
-
-    for (int i = 0; i < 3; i++) {
-        if (!(p[i] >= 0 && p[i] < (double)field->size[i])) {
-            return reach;
-        }
-        at[i] = (int)p[i];
-    }
-    sign = vxd_field_is_obstacle(field, at[0], at[1], at[2]) ? -1.0 : 1.0;
-    vxd_field_find_cube(field, p, at, &cube);
-    return cube.is_found && cube.square <= vxd_field_square(reach)
-               ? sign * vxd_field_sqrt(cube.square)
-               : sign * reach;
-}
-
-/* Not above that distance, and found at once. */
-VXD_HD double vxd_field_surface_bound(const struct vxd_field_view *field,
-                                      const double p[3])
-{
-    double reach = vxd_field_surface_reach(field);
-    double distance = reach;
-
-    if (p[0] >= 0 && p[1] >= 0 && p[2] >= 0 && p[0] < (double)field->size[0] &&
-        p[1] < (double)field->size[1] && p[2] < (double)field->size[2]) {
-        distance = vxd_field_distance_at(field, (int)p[0], (int)p[1], (int)p[2]) -
-                   2 * VXD_FIELD_HALF_CUBE;
-    }
-    return distance < reach ? distance : reach;
 }
 
 struct vxd_field_collide_call {
@@ -335,14 +396,41 @@ struct vxd_field_collide_call {
     float *clearance;
 };
 
-/* Shape i of a call. A sphere larger than distances reach is a capsule without length. */
+/* A sphere: in contact where the nearest cube is within its radius; false where that cannot be seen
+ * from the distance, because the radius exceeds what distances reach, or the centre is outside. */
+VXD_HD bool vxd_field_sphere_touches(const struct vxd_field_view *field,
+                                     const double p[3], double r, bool has_clearance,
+                                     double *clearance, bool *touches)
+{
+    double reach = vxd_field_surface_reach(field);
+    struct vxd_field_cube cube;
+    bool is_obstacle;
+    int at[3];
+
+    *clearance = vxd_field_subd(reach, r);
+    if (!vxd_field_is_inside(field, p, at)) {
+        return false;
+    }
+    is_obstacle = vxd_field_is_obstacle(field, at[0], at[1], at[2]);
+    vxd_field_find_cube(field, p, at,
+                        has_clearance ? INFINITY : vxd_field_square(r + VXD_FIELD_SLACK),
+                        &cube);
+    if (cube.is_found && cube.square <= vxd_field_square(reach)) {
+        reach = vxd_field_sqrt(cube.square);
+    }
+    *clearance = vxd_field_subd(is_obstacle ? -reach : reach, r);
+    *touches = is_obstacle || (cube.is_found && cube.square <= vxd_field_square(r));
+    return is_obstacle || r < vxd_field_surface_reach(field);
+}
+
+/* Shape i of a call. A sphere that cannot be judged from its centre is a capsule without length. */
 VXD_HD void vxd_field_collide_shape(const struct vxd_field_collide_call *call, size_t i)
 {
     const struct vxd_field_view *field = &call->field;
     struct vxd_field_shape shape = call->shapes[i];
-    struct vxd_field_body body;
     double clearance = NAN;
-    bool touches;
+    bool is_judged = false;
+    bool touches = false;
 
     if (shape.kind == VXD_FIELD_SPHERE) {
         double p[3];
@@ -351,112 +439,20 @@ VXD_HD void vxd_field_collide_shape(const struct vxd_field_collide_call *call, s
             p[axis] = vxd_field_subd(shape.a[axis], (double)field->low[axis]);
             shape.b[axis] = shape.a[axis];
         }
-        clearance = vxd_field_subd(vxd_field_surface(field, p), shape.r);
+        is_judged = vxd_field_sphere_touches(field, p, shape.r, call->clearance != NULL,
+                                             &clearance, &touches);
     }
-    vxd_field_make_body(field, &shape, &body);
-    touches = vxd_field_body_touches(field, &body);
+    if (!is_judged) {
+        struct vxd_field_body body;
+
+        vxd_field_make_body(field, &shape, &body);
+        touches = vxd_field_body_touches(field, &body);
+    }
     call->hits[i] = touches ? 1 : 0;
     if (call->clearance != NULL) {
         call->clearance[i] =
             vxd_canonical_nanf((float)vxd_muld(clearance, field->voxel_size_m));
     }
-}
-
-struct vxd_field_follow_call {
-    struct vxd_field_view field;
-    struct vxd_field_trajectories in;
-    int32_t *first;
-    float *clearance;
-    int32_t *bounds; /* scratch of a GPU: one a trajectory, an ordered float */
-};
-
-/* Where a sphere of the robot is at a pose, in the field's frame. */
-VXD_HD void vxd_field_place_sphere(const struct vxd_field_view *field, const double *pose,
-                                   double rotation[3][3], const double *sphere,
-                                   double p[3])
-{
-    for (int axis = 0; axis < 3; axis++) {
-        double turned = vxd_field_sum(vxd_muld(rotation[axis][0], sphere[0]),
-                                      vxd_muld(rotation[axis][1], sphere[1]),
-                                      vxd_muld(rotation[axis][2], sphere[2]));
-
-        p[axis] = vxd_field_subd(vxd_addd(pose[axis], turned), (double)field->low[axis]);
-    }
-}
-
-/* Not below vxd_field_surface, and found at once: the distance to the cube whose centre is
- * nearest. */
-VXD_HD double vxd_field_surface_at_most(const struct vxd_field_view *field,
-                                        const double p[3])
-{
-    double reach = vxd_field_surface_reach(field);
-    int nearest[3];
-    double distance;
-    int at[3];
-
-    for (int i = 0; i < 3; i++) {
-        if (!(p[i] >= 0 && p[i] < (double)field->size[i])) {
-            return reach;
-        }
-        at[i] = (int)p[i];
-    }
-    if (vxd_field_is_obstacle(field, at[0], at[1], at[2])) {
-        return 0;
-    }
-    if (!vxd_field_nearest(field, at, nearest)) {
-        return reach;
-    }
-    distance =
-        vxd_field_sqrt(vxd_field_sum(vxd_field_square(vxd_field_gap(p[0], nearest[0])),
-                                     vxd_field_square(vxd_field_gap(p[1], nearest[1])),
-                                     vxd_field_square(vxd_field_gap(p[2], nearest[2]))));
-    return distance < reach ? distance : reach;
-}
-
-/* A bound of the least clearance, in voxels, of the robot's spheres at one pose: not below it. */
-VXD_HD double vxd_field_pose_bound(const struct vxd_field_follow_call *call, size_t pose)
-{
-    const double *at = call->in.poses + 7 * pose;
-    double rotation[3][3];
-    double least = INFINITY;
-
-    vxd_field_rotation(at + 3, rotation);
-    for (size_t i = 0; i < call->in.n_spheres; i++) {
-        const double *sphere = call->in.spheres + 4 * i;
-        double p[3];
-        double clearance;
-
-        vxd_field_place_sphere(&call->field, at, rotation, sphere, p);
-        clearance = vxd_field_subd(vxd_field_surface_at_most(&call->field, p), sphere[3]);
-        least = clearance < least ? clearance : least;
-    }
-    return least;
-}
-
-/* The least clearance at one pose, as far as it matters: spheres that cannot have less than
- * `bound`, and are not in contact, are left out. */
-VXD_HD double vxd_field_pose_clearance(const struct vxd_field_follow_call *call,
-                                       size_t pose, double bound)
-{
-    const double *at = call->in.poses + 7 * pose;
-    double rotation[3][3];
-    double least = INFINITY;
-
-    bound = bound > 0 ? bound : 0;
-    vxd_field_rotation(at + 3, rotation);
-    for (size_t i = 0; i < call->in.n_spheres; i++) {
-        const double *sphere = call->in.spheres + 4 * i;
-        double p[3];
-        double clearance;
-
-        vxd_field_place_sphere(&call->field, at, rotation, sphere, p);
-        if (vxd_field_subd(vxd_field_surface_bound(&call->field, p), sphere[3]) > bound) {
-            continue;
-        }
-        clearance = vxd_field_subd(vxd_field_surface(&call->field, p), sphere[3]);
-        least = clearance < least ? clearance : least;
-    }
-    return least;
 }
 
 #endif

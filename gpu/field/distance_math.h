@@ -6,9 +6,10 @@
 
 #include "gpu/field/field_math.h"
 
-/* Above half the diagonal of a square and of a cube. Bounds that use them are never too high. */
-#define VXD_FIELD_HALF_SQUARE 0.7072
+/* Above half the diagonal of a cube. Bounds that use it are never too high. */
 #define VXD_FIELD_HALF_CUBE 0.8661
+/* Above the errors of floats in bounds of distances. */
+#define VXD_FIELD_SLACK 1e-4f
 
 VXD_HD double vxd_field_subd(double a, double b)
 {
@@ -194,80 +195,177 @@ VXD_HD void vxd_field_try_cube(const double p[3], double base, int x, int y, int
     }
 }
 
-/* The cubes of one plane across x; `base` is the square of the gap along x. */
-VXD_HD void vxd_field_search_plane(const struct vxd_field_view *field, const double p[3],
-                                   const int at[3], int x, double base,
-                                   struct vxd_field_cube *cube)
+/* A square of the field as the distance, rounded down, from a voxel of the target's kind to the
+ * nearest of the other kind; 0 at a voxel of the other kind. */
+VXD_HD float vxd_field_clear_distance(const struct vxd_field_view *field, int square,
+                                      bool is_obstacle)
 {
-    uint64_t flip = vxd_field_is_obstacle(field, at[0], at[1], at[2]) ? ~(uint64_t)0 : 0;
+    if ((square < 0) != is_obstacle) {
+        return 0;
+    }
+    square = square < 0 ? -square : square;
+    return square == VXD_FIELD_FAR ? (float)field->reach
+                                   : sqrtf((float)square) - VXD_FIELD_SLACK;
+}
 
-    for (int side = 0; side < 2; side++) {
-        int direction = side == 0 ? -1 : 1;
+/* What a search knows of its point. */
+struct vxd_field_search {
+    const double *p; /* in the field's frame */
+    const int *at;   /* the voxel that holds it */
+    bool is_obstacle;
+    /* A cube is nearer than its centre is to the voxel's centre, by at most so much along z, and
+     * across x. */
+    float slack_z, slack_yz;
+};
 
-        for (int y = at[1] + (side == 0 ? 0 : 1); y >= 0 && y < field->size[1];
-             y += direction) {
-            double here = vxd_addd(base, vxd_field_square(vxd_field_gap(p[1], y)));
-            const uint64_t *row = vxd_field_bits(field, x, y);
-            int far;
-            int z;
+VXD_HD float vxd_field_slack_of(double p, int k)
+{
+    double above = vxd_field_subd(p, (double)k);
 
-            if (here > cube->square) {
-                break;
-            }
-            far = (int)vxd_field_sqrt(vxd_field_subd(cube->square, here)) + 1;
-            z = vxd_field_previous(row, flip, at[2], at[2] > far ? at[2] - far : 0);
-            if (z >= 0) {
-                vxd_field_try_cube(p, here, x, y, z, cube);
-            }
-            z = vxd_field_next(row, flip, at[2],
-                               at[2] < field->size[2] - far ? at[2] + far
-                                                            : field->size[2] - 1);
-            if (z >= 0) {
-                vxd_field_try_cube(p, here, x, y, z, cube);
-            }
-        }
+    return (float)(above > 0.5 ? above : 1 - above) + VXD_FIELD_SLACK;
+}
+
+/* Whether cubes that are `clear` or farther from the middle, less `slack`, are all farther than
+ * the one found; `base` is the square of their gap along the axes before. */
+VXD_HD bool vxd_field_is_past(double base, float clear, float slack,
+                              const struct vxd_field_cube *cube)
+{
+    float least = clear - slack;
+
+    return least > 0 && base + (double)(least * least) > cube->square;
+}
+
+/* How many planes or rows to go on from one, `steps` away from the point, whose cubes are past the
+ * one found. Those of the next ones are as well, as far as `clear` reaches: each step adds more to
+ * the gap along this axis than it can take from that across it. The first step adds less than 1. */
+VXD_HD int vxd_field_stride(int steps, float clear)
+{
+    return steps != 0 && clear >= 1 ? (int)clear + 1 : 1;
+}
+
+/* The cubes of a row along z; `here` is the square of the gap across it. */
+VXD_HD void vxd_field_search_row(const struct vxd_field_view *field,
+                                 const struct vxd_field_search *search, int x, int y,
+                                 double here, struct vxd_field_cube *cube)
+{
+    uint64_t flip = search->is_obstacle ? ~(uint64_t)0 : 0;
+    const uint64_t *row = vxd_field_bits(field, x, y);
+    int far = (int)sqrtf((float)vxd_field_subd(cube->square, here)) + 2;
+    int at = search->at[2];
+    int z = vxd_field_previous(row, flip, at, at > far ? at - far : 0);
+
+    if (z >= 0) {
+        vxd_field_try_cube(search->p, here, x, y, z, cube);
+    }
+    z = vxd_field_next(row, flip, at,
+                       at < field->size[2] - far ? at + far : field->size[2] - 1);
+    if (z >= 0) {
+        vxd_field_try_cube(search->p, here, x, y, z, cube);
     }
 }
 
-/* Finds the nearest cube: begins with the voxel that is nearest by centres, and goes plane by
- * plane away from the point. The squares of the second pass bound what a plane can have. */
-VXD_HD void vxd_field_find_cube(const struct vxd_field_view *field, const double p[3],
-                                const int at[3], struct vxd_field_cube *cube)
-{
-    bool is_obstacle = vxd_field_is_obstacle(field, at[0], at[1], at[2]);
+/* How far a search has come: planes across x, and in each the rows across y that it has to look into,
+ * on one side of the point and then on the other. */
+struct vxd_field_walk {
+    int side, steps; /* of planes */
+    int row_side, row_steps;
+    int x;       /* the plane that the rows are in */
+    double base; /* the square of its gap along x */
+    bool is_in_plane;
+};
 
-    cube->is_found = vxd_field_nearest(field, at, cube->at);
-    if (!cube->is_found) {
+/* The next plane: goes past it, or begins its rows; false: there is none. */
+VXD_HD bool vxd_field_walk_plane(const struct vxd_field_view *field,
+                                 const struct vxd_field_search *search,
+                                 struct vxd_field_walk *walk,
+                                 const struct vxd_field_cube *cube)
+{
+    int x = search->at[0] + (walk->side == 0 ? -walk->steps : walk->steps);
+    float clear;
+    size_t i;
+
+    walk->base = vxd_field_square(vxd_field_gap(search->p[0], x));
+    if (x < 0 || x >= field->size[0] || walk->base > cube->square) {
+        walk->steps = 1;
+        return walk->side++ == 0;
+    }
+    i = vxd_field_index(field, x, search->at[1], search->at[2]);
+    clear = vxd_field_clear_distance(field, field->plane_squares[i], search->is_obstacle);
+    if (vxd_field_is_past(walk->base, clear, search->slack_yz, cube)) {
+        clear = vxd_field_clear_distance(field, field->squares[i], search->is_obstacle);
+        walk->steps += vxd_field_is_past(walk->base, clear, search->slack_yz, cube)
+                           ? vxd_field_stride(walk->steps, clear)
+                           : 1;
+        return true;
+    }
+    walk->x = x;
+    walk->row_side = 0;
+    walk->row_steps = 0;
+    walk->is_in_plane = true;
+    return true;
+}
+
+/* The next row of the plane: squares of the second pass bound how near its cubes can be. */
+VXD_HD void vxd_field_walk_row(const struct vxd_field_view *field,
+                               const struct vxd_field_search *search,
+                               struct vxd_field_walk *walk, struct vxd_field_cube *cube)
+{
+    int y = search->at[1] + (walk->row_side == 0 ? -walk->row_steps : walk->row_steps);
+    double here = vxd_addd(walk->base, vxd_field_square(vxd_field_gap(search->p[1], y)));
+    float clear;
+
+    if (y < 0 || y >= field->size[1] || here > cube->square) {
+        walk->is_in_plane = walk->row_side == 0;
+        walk->steps += walk->row_side;
+        walk->row_side = 1;
+        walk->row_steps = 1;
         return;
     }
-    cube->square = vxd_field_sum(vxd_field_square(vxd_field_gap(p[0], cube->at[0])),
-                                 vxd_field_square(vxd_field_gap(p[1], cube->at[1])),
-                                 vxd_field_square(vxd_field_gap(p[2], cube->at[2])));
-    for (int side = 0; side < 2; side++) {
-        int direction = side == 0 ? -1 : 1;
+    clear = vxd_field_clear_distance(
+        field, field->plane_squares[vxd_field_index(field, walk->x, y, search->at[2])],
+        search->is_obstacle);
+    if (vxd_field_is_past(here, clear, search->slack_z, cube)) {
+        walk->row_steps += vxd_field_stride(walk->row_steps, clear);
+        return;
+    }
+    vxd_field_search_row(field, search, walk->x, y, here, cube);
+    walk->row_steps++;
+}
 
-        for (int x = at[0] + (side == 0 ? 0 : 1); x >= 0 && x < field->size[0];
-             x += direction) {
-            double base = vxd_field_square(vxd_field_gap(p[0], x));
-            int square = field->plane_squares[vxd_field_index(field, x, at[1], at[2])];
-            double least = 0;
+/* Finds the nearest cube, if its squared distance is below `limit`: begins with the voxel that is
+ * nearest by centres, and goes plane by plane away from the point. */
+VXD_HD void vxd_field_find_cube(const struct vxd_field_view *field, const double p[3],
+                                const int at[3], double limit,
+                                struct vxd_field_cube *cube)
+{
+    struct vxd_field_search search = {
+        p, at, vxd_field_is_obstacle(field, at[0], at[1], at[2]), 0, 0};
+    struct vxd_field_walk walk = {0};
+    bool goes_on = true;
+    double square;
+    float slack_y;
 
-            if (base > cube->square) {
-                break;
-            }
-            if ((square < 0) == is_obstacle) {
-                square = square < 0 ? -square : square;
-                if (square == VXD_FIELD_FAR) {
-                    continue;
-                }
-                least = vxd_field_sqrt((double)square) - 2 * VXD_FIELD_HALF_SQUARE;
-                least = least > 0 ? least : 0;
-            }
-            if (vxd_addd(base, vxd_field_square(least)) <= cube->square) {
-                vxd_field_search_plane(field, p, at, x, base, cube);
-            }
+    cube->is_found = false;
+    if (!vxd_field_nearest(field, at, cube->at)) {
+        return;
+    }
+    square = vxd_field_sum(vxd_field_square(vxd_field_gap(p[0], cube->at[0])),
+                           vxd_field_square(vxd_field_gap(p[1], cube->at[1])),
+                           vxd_field_square(vxd_field_gap(p[2], cube->at[2])));
+    cube->square = square < limit ? square : limit;
+    slack_y = vxd_field_slack_of(p[1], at[1]);
+    search.slack_z = vxd_field_slack_of(p[2], at[2]);
+    search.slack_yz = sqrtf(slack_y * slack_y + search.slack_z * search.slack_z);
+    /* One loop, not one in another: threads of a warp go through it together, though each has
+     * other planes and rows. */
+    while (goes_on) {
+        if (walk.is_in_plane) {
+            vxd_field_walk_row(field, &search, &walk, cube);
+        } else {
+            goes_on = vxd_field_walk_plane(field, &search, &walk, cube);
         }
     }
+    cube->is_found = cube->square < limit;
 }
 
 /* The largest distance that SURFACE gives. */
@@ -288,7 +386,7 @@ VXD_HD void vxd_field_query_surface(const struct vxd_field_view *field,
     for (int axis = 0; axis < 3; axis++) {
         p[axis] = vxd_field_subd(point[axis], (double)field->low[axis]);
     }
-    vxd_field_find_cube(field, p, at, &cube);
+    vxd_field_find_cube(field, p, at, INFINITY, &cube);
     out->distance = sign * reach;
     out->is_near = cube.is_found && cube.square <= vxd_field_square(reach);
     if (!out->is_near) {

@@ -264,6 +264,7 @@ static enum vxd_status run_part(struct vxd_queue *queue, const struct vxd_field 
     int number = (int)(i - stage * field->n_parts[0]);
     struct vxd_field_part part = {.field = field->view,
                                   .first = number * field->part_blocks[axis],
+                                  .is_all = field->is_all,
                                   .unknown = field->spec.unknown,
                                   .tracks_free = source->tracks_free,
                                   .occupied = field->occupied,
@@ -293,6 +294,7 @@ enum vxd_status vxd_field_update_from(struct vxd_queue *queue, struct vxd_field 
     if (first == 0 && n > 0) {
         int all = field->is_whole ? 0 : 1;
 
+        field->is_all = !field->is_whole;
         field->is_whole = false;
         VXD_TRY(
             vxd_queue_fill(queue, field->view.bits_changed, all, field->flag_bytes, err));

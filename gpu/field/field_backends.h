@@ -5,7 +5,7 @@
 #define VXD_GPU_FIELD_FIELD_BACKENDS_H
 
 #include "gpu/core/core_cpu.h"
-#include "gpu/field/collide_math.h"
+#include "gpu/field/follow_math.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -24,12 +24,14 @@ struct vxd_field {
     size_t n_parts[2];
     size_t next_part;
     bool is_whole; /* the contents are those of some root */
+    bool is_all;   /* the update under way computes everything */
 };
 
 /* A part of an update: blocks first .. last - 1 along x or y. */
 struct vxd_field_part {
     struct vxd_field_view field;
     int first, last;
+    bool is_all; /* everything counts as changed, and all flags are set */
     enum vxd_field_unknown unknown;
     bool tracks_free;
     const uint64_t *occupied;

@@ -192,83 +192,142 @@ struct vxd_field_line {
     int reach;
 };
 
-/* A candidate: the square at `place` for a target of the kind `sign` that is s away. */
-VXD_HD int vxd_field_candidate(const struct vxd_field_line *line, int sign, int place,
-                               int s)
-{
-    int at = place * line->stride;
-    int square = sign * line->squares[at];
+/* Best candidates are kept as one number: the square, and below it the place. So the least number
+ * is the nearest candidate, and of equal ones the lowest. Places are below 1024. */
+#define VXD_FIELD_PLACE_BITS 10
 
-    return (square > 0 ? square : 0) + s * s;
+VXD_HD int vxd_field_best_square(int best)
+{
+    return best >> VXD_FIELD_PLACE_BITS;
 }
 
-/* Below the target the last of equal candidates counts, as it is the lowest. */
-VXD_HD void vxd_field_search_below(const struct vxd_field_line *line, int sign,
-                                   int target, int *best, int *step)
+VXD_HD int vxd_field_best_place(int best)
+{
+    return best & ((1 << VXD_FIELD_PLACE_BITS) - 1);
+}
+
+VXD_HD int vxd_field_pack_best(int square, int place)
+{
+    return square * (1 << VXD_FIELD_PLACE_BITS) + place;
+}
+
+VXD_HD int vxd_field_least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* The square of a place as a candidate, its own distance from the target left out. */
+VXD_HD int vxd_field_candidate(const struct vxd_field_line *line, int sign, int place)
+{
+    int square = sign * line->squares[place * line->stride];
+
+    return square > 0 ? square : 0;
+}
+
+/* The best candidate of the block at `first` for a target. */
+VXD_HD int vxd_field_try_block(const struct vxd_field_line *line, int sign, int target,
+                               int first, int best)
+{
+    for (int i = 0; i < VXD_FIELD_BLOCK; i++) {
+        int s = first + i - target;
+
+        best = vxd_field_least(
+            best, vxd_field_pack_best(vxd_field_candidate(line, sign, first + i) + s * s,
+                                      first + i));
+    }
+    return best;
+}
+
+/* The place of the best candidate of a target at the beginning of a block, as if the target were
+ * of the kind `sign`: searched from the target outwards until no farther candidate can be nearer.
+ * The target's own place where no candidate is within reach. */
+VXD_HD int vxd_field_line_place(const struct vxd_field_line *line, int sign, int target)
 {
     const int16_t *minima = line->minima[sign < 0];
-    int first = target > line->reach ? target - line->reach : 0;
-    int i = target - 1;
+    int best = vxd_field_pack_best(line->reach * line->reach + 1, target);
 
-    while (i >= first && (target - i) * (target - i) <= *best) {
-        int block = i / VXD_FIELD_BLOCK;
-        int last = block * VXD_FIELD_BLOCK > first ? block * VXD_FIELD_BLOCK : first;
-        int at = block * line->stride;
+    best = vxd_field_try_block(line, sign, target, target, best);
+    for (int s = 1; s * s <= vxd_field_best_square(best); s += VXD_FIELD_BLOCK) {
+        int below = target - s;
+        int above = target - 1 + s + VXD_FIELD_BLOCK;
 
-        if (minima[at] + (target - i) * (target - i) > *best) {
-            i = last - 1;
+        if (below >= 0 && minima[below / VXD_FIELD_BLOCK * line->stride] + s * s <=
+                              vxd_field_best_square(best)) {
+            best = vxd_field_try_block(line, sign, target, below - (VXD_FIELD_BLOCK - 1),
+                                       best);
         }
-        for (; i >= last; i--) {
-            int square = vxd_field_candidate(line, sign, i, target - i);
-
-            *step = square <= *best ? i - target : *step;
-            *best = square <= *best ? square : *best;
+        if (above < line->n && minima[above / VXD_FIELD_BLOCK * line->stride] +
+                                       (above - target) * (above - target) <=
+                                   vxd_field_best_square(best)) {
+            best = vxd_field_try_block(line, sign, target, above, best);
         }
+    }
+    return vxd_field_best_place(best);
+}
+
+/* A candidate for eight targets in a row from `first` on. The squares in `best` are less by j^2 at
+ * target j, which is the same for all of its candidates. */
+VXD_HD void vxd_field_try_targets(const struct vxd_field_line *line, int sign, int first,
+                                  int place, int best[VXD_FIELD_BLOCK])
+{
+    int s = place - first;
+    int at_first =
+        vxd_field_pack_best(vxd_field_candidate(line, sign, place) + s * s, place);
+    int slope = vxd_field_pack_best(-2 * s, 0);
+
+    for (int j = 0; j < VXD_FIELD_BLOCK; j++) {
+        best[j] = vxd_field_least(best[j], at_first + j * slope);
     }
 }
 
-/* Above it one counts only where it is nearer than all before. */
-VXD_HD void vxd_field_search_above(const struct vxd_field_line *line, int sign,
-                                   int target, int *best, int *step)
+/* The best candidates of the eight targets of the block at `first`, each as if it were of the kind
+ * `sign`. A farther target's best candidate is never below a nearer one's: parabolas of one width
+ * cross once. So all are between `low`, the place of the first target's, and `high`, that of the
+ * target behind the block, or the line's end. */
+VXD_HD void vxd_field_line_block(const struct vxd_field_line *line, int sign, int first,
+                                 int low, int high, int best[VXD_FIELD_BLOCK])
 {
     const int16_t *minima = line->minima[sign < 0];
-    int end = target + line->reach + 1 < line->n ? target + line->reach + 1 : line->n;
-    int i = target + 1;
+    int place = low + 1;
 
-    while (i < end && (i - target) * (i - target) < *best) {
-        int block = i / VXD_FIELD_BLOCK;
-        int next =
-            (block + 1) * VXD_FIELD_BLOCK < end ? (block + 1) * VXD_FIELD_BLOCK : end;
-        int at = block * line->stride;
+    for (int j = 0; j < VXD_FIELD_BLOCK; j++) {
+        best[j] = vxd_field_pack_best(VXD_FIELD_FAR, first);
+    }
+    vxd_field_try_targets(line, sign, first, low, best);
+    vxd_field_try_targets(line, sign, first, high, best);
+    while (place < high) {
+        int block = place / VXD_FIELD_BLOCK;
+        int away = block - first / VXD_FIELD_BLOCK;
+        int s = away == 0
+                    ? 0
+                    : (away < 0 ? -away : away) * VXD_FIELD_BLOCK - (VXD_FIELD_BLOCK - 1);
+        int next = (block + 1) * VXD_FIELD_BLOCK;
+        int most = best[0];
 
-        if (minima[at] + (i - target) * (i - target) >= *best) {
-            i = next;
+        for (int j = 1; j < VXD_FIELD_BLOCK; j++) {
+            most = best[j] > most ? best[j] : most;
         }
-        for (; i < next; i++) {
-            int square = vxd_field_candidate(line, sign, i, i - target);
-
-            *step = square < *best ? i - target : *step;
-            *best = square < *best ? square : *best;
+        most = vxd_field_least(vxd_field_best_square(most) +
+                                   (VXD_FIELD_BLOCK - 1) * (VXD_FIELD_BLOCK - 1),
+                               line->reach * line->reach);
+        if (minima[block * line->stride] + s * s > most) {
+            place = next;
+        }
+        for (; place < next && place < high; place++) {
+            vxd_field_try_targets(line, sign, first, place, best);
         }
     }
 }
 
-/* One target of the second or third pass. */
-VXD_HD int vxd_field_line_square(const struct vxd_field_line *line, int target, int *step)
+/* The square of target j of a block, and the step to it; own square and best candidate given. */
+VXD_HD int vxd_field_block_square(const struct vxd_field_line *line, int sign, int first,
+                                  int j, int best, int *step)
 {
-    int at = target * line->stride;
-    int own = line->squares[at];
-    int sign = own < 0 ? -1 : 1;
-    int best = sign * own;
+    int square = vxd_field_best_square(best) + j * j;
+    bool is_far = square > line->reach * line->reach;
 
-    *step = 0;
-    vxd_field_search_below(line, sign, target, &best, step);
-    vxd_field_search_above(line, sign, target, &best, step);
-    if (best > line->reach * line->reach) {
-        best = VXD_FIELD_FAR;
-        *step = 0;
-    }
-    return sign * best;
+    *step = is_far ? 0 : vxd_field_best_place(best) - (first + j);
+    return is_far ? sign * VXD_FIELD_FAR : sign * square;
 }
 
 /* The root of a perfect square up to 127^2. */

@@ -70,12 +70,42 @@ out:
     return status;
 }
 
+/* Scratch of trajectories on a GPU. */
+static enum vxd_status alloc_bounds(struct vxd_queue *queue,
+                                    struct vxd_field_follow_call *call,
+                                    struct vxd_buffer *scratch, struct vxd_err *err)
+{
+    size_t n = call->in.n_trajectories;
+    size_t n_poses = 0;
+    size_t total = 0;
+    size_t at[4];
+    unsigned char *memory;
+    enum vxd_status status;
+
+    if (!vxd_size_mul(n, call->in.n_steps, &n_poses) || n_poses > UINT32_MAX ||
+        !vxd_layout_add(&total, n, sizeof *call->bounds, &at[0]) ||
+        !vxd_layout_add(&total, n_poses, sizeof *call->pose_bounds, &at[1]) ||
+        !vxd_layout_add(&total, n_poses, sizeof *call->open, &at[2]) ||
+        !vxd_layout_add(&total, 1, sizeof *call->n_open, &at[3])) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "n_trajectories",
+                        "%zu of %zu steps are too many at once", n, call->in.n_steps);
+    }
+    VXD_TRY(vxd_device_alloc(queue, total, scratch, err));
+    memory = scratch->ptr;
+    call->bounds = (int32_t *)(void *)(memory + at[0]);
+    call->pose_bounds = (int32_t *)(void *)(memory + at[1]);
+    call->open = (uint32_t *)(void *)(memory + at[2]);
+    call->n_open = (uint32_t *)(void *)(memory + at[3]);
+out:
+    return status;
+}
+
 enum vxd_status vxd_field_follow(struct vxd_queue *queue, const struct vxd_field *field,
                                  const struct vxd_field_trajectories *in, int32_t *first,
                                  float *clearance, struct vxd_err *err)
 {
-    struct vxd_field_follow_call call = {field->view, *in, first, clearance, NULL};
-    size_t n_bytes = 0;
+    struct vxd_field_follow_call call = {
+        .field = field->view, .in = *in, .first = first, .clearance = clearance};
     struct vxd_buffer scratch = {0};
     enum vxd_status status;
 
@@ -89,13 +119,9 @@ enum vxd_status vxd_field_follow(struct vxd_queue *queue, const struct vxd_field
     if (in->n_spheres > 0) {
         VXD_TRY(need(in->spheres, "spheres", err));
     }
-    if (vxd_context_backend(vxd_queue_context(queue)) == VXD_BACKEND_CUDA &&
-        !vxd_size_mul(in->n_trajectories, sizeof *call.bounds, &n_bytes)) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "n_trajectories",
-                         "%zu are too many at once", in->n_trajectories));
+    if (vxd_context_backend(vxd_queue_context(queue)) == VXD_BACKEND_CUDA) {
+        VXD_TRY(alloc_bounds(queue, &call, &scratch, err));
     }
-    VXD_TRY(vxd_device_alloc(queue, n_bytes, &scratch, err));
-    call.bounds = scratch.ptr;
     VXD_TRY(VXD_BACKEND_FN(queue, vxd_field_follow)(queue, &call, err));
 out:
     vxd_device_free(queue, &scratch);

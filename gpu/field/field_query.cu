@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* CUDA backend of what fields are asked: a thread a voxel, point or shape, and for trajectories a
  * thread a pose, whose results are put together by minima, which no order changes. What is
- * computed stands in distance_math.h and collide_math.h.
+ * computed stands in distance_math.h, collide_math.h and follow_math.h.
  *
  * Bytes a point: 24 in, up to 28 out, and some sectors of the field. */
 #include "gpu/core/core_cuda.h"
 #include "gpu/field/field_backends.h"
 
 #define QUERY_THREADS 128
+/* Of kernels that take items of a list. */
+#define MOST_BLOCKS 4096u
 
 static __global__ void __launch_bounds__(QUERY_THREADS)
     read_kernel(const __grid_constant__ struct vxd_field_read_call call, size_t n)
@@ -60,13 +62,18 @@ static __device__ __forceinline__ float rounded_up(double value)
     return (double)rounded < value ? nextafterf(rounded, INFINITY) : rounded;
 }
 
-/* Each trajectory's bound is the least of its poses', found first, so that only poses near its
- * narrowest place are searched. */
+/* A trajectory's bound is the least of its poses', found first, so that only poses near its
+ * narrowest place are searched: these are listed, for warps without idle lanes. Each search lowers
+ * the bound for those after it. Which poses are searched depends on the order; the least of
+ * their clearances does not, as that of the narrowest one is never above the bound. */
 static __global__ void __launch_bounds__(QUERY_THREADS)
     follow_begin_kernel(const __grid_constant__ struct vxd_field_follow_call call)
 {
     size_t i = (size_t)blockIdx.x * QUERY_THREADS + threadIdx.x;
 
+    if (i == 0) {
+        *call.n_open = 0;
+    }
     if (i < call.in.n_trajectories) {
         call.first[i] = INT32_MAX;
         call.bounds[i] = ordered_of(INFINITY);
@@ -80,32 +87,75 @@ static __global__ void __launch_bounds__(QUERY_THREADS)
     follow_bound_kernel(const __grid_constant__ struct vxd_field_follow_call call)
 {
     size_t i = (size_t)blockIdx.x * QUERY_THREADS + threadIdx.x;
+    double at_least;
+    double at_most;
 
     if (i < call.in.n_trajectories * call.in.n_steps) {
-        atomicMin(call.bounds + i / call.in.n_steps,
-                  ordered_of(rounded_up(vxd_field_pose_bound(&call, i))));
+        vxd_field_pose_bounds(&call, i, &at_least, &at_most);
+        call.pose_bounds[i] = ordered_of(-rounded_up(-at_least));
+        atomicMin(call.bounds + i / call.in.n_steps, ordered_of(rounded_up(at_most)));
     }
 }
 
+/* Whether a pose can have less clearance than its trajectory's bound, or be in contact. */
+static __device__ __forceinline__ bool is_open(const struct vxd_field_follow_call *call,
+                                               size_t pose, float bound)
+{
+    return float_of_ordered(call->pose_bounds[pose]) <= (bound > 0 ? bound : 0.0F);
+}
+
+static __global__ void __launch_bounds__(QUERY_THREADS)
+    follow_list_kernel(const __grid_constant__ struct vxd_field_follow_call call)
+{
+    size_t i = (size_t)blockIdx.x * QUERY_THREADS + threadIdx.x;
+    unsigned lane = threadIdx.x % 32;
+    bool opens = i < call.in.n_trajectories * call.in.n_steps &&
+                 is_open(&call, i, float_of_ordered(call.bounds[i / call.in.n_steps]));
+    unsigned lanes = __ballot_sync(0xffffffffu, opens);
+    unsigned at = 0;
+
+    if (lane == 0 && lanes != 0) {
+        at = atomicAdd(call.n_open, (unsigned)__popc(lanes));
+    }
+    at = __shfl_sync(0xffffffffu, at, 0);
+    if (opens) {
+        call.open[at + (unsigned)__popc(lanes & ((1u << lane) - 1))] = (uint32_t)i;
+    }
+}
+
+static __device__ void follow_pose(const struct vxd_field_follow_call *call, size_t i)
+{
+    size_t trajectory = i / call->in.n_steps;
+    float bound =
+        float_of_ordered(*(volatile const int32_t *)(call->bounds + trajectory));
+    double least;
+
+    if (!is_open(call, i, bound)) {
+        return;
+    }
+    least = vxd_field_pose_clearance(call, i, (double)bound);
+    if (least <= 0) {
+        atomicMin(call->first + trajectory, (int)(i % call->in.n_steps));
+    }
+    if (least < (double)bound) {
+        atomicMin(call->bounds + trajectory, ordered_of(rounded_up(least)));
+    }
+    if (call->clearance != NULL && least < INFINITY) {
+        atomicMin(
+            (int32_t *)call->clearance + trajectory,
+            ordered_of((float)vxd_muld(vxd_addd(least, 0.0), call->field.voxel_size_m)));
+    }
+}
+
+/* Whole warps take poses of the list until it is done. */
 static __global__ void __launch_bounds__(QUERY_THREADS)
     follow_kernel(const __grid_constant__ struct vxd_field_follow_call call)
 {
-    size_t i = (size_t)blockIdx.x * QUERY_THREADS + threadIdx.x;
-    size_t trajectory = i / call.in.n_steps;
-    double least;
+    size_t n = *call.n_open;
 
-    if (i >= call.in.n_trajectories * call.in.n_steps) {
-        return;
-    }
-    least = vxd_field_pose_clearance(&call, i,
-                                     (double)float_of_ordered(call.bounds[trajectory]));
-    if (least <= 0) {
-        atomicMin(call.first + trajectory, (int)(i % call.in.n_steps));
-    }
-    if (call.clearance != NULL && least < INFINITY) {
-        atomicMin(
-            (int32_t *)call.clearance + trajectory,
-            ordered_of((float)vxd_muld(vxd_addd(least, 0.0), call.field.voxel_size_m)));
+    for (size_t i = (size_t)blockIdx.x * QUERY_THREADS + threadIdx.x; i < n;
+         i += (size_t)gridDim.x * QUERY_THREADS) {
+        follow_pose(&call, call.open[i]);
     }
 }
 
@@ -186,6 +236,7 @@ enum vxd_status vxd_field_follow_cuda(struct vxd_queue *queue,
     cudaStream_t stream = (cudaStream_t)queue->stream;
     unsigned n_blocks = 0;
     unsigned n_pose_blocks = 0;
+    unsigned n_list_blocks;
     enum vxd_status status;
 
     VXD_TRY(blocks_of(call->in.n_trajectories, &n_blocks, err));
@@ -197,7 +248,10 @@ enum vxd_status vxd_field_follow_cuda(struct vxd_queue *queue,
             blocks_of(call->in.n_trajectories * call->in.n_steps, &n_pose_blocks, err));
         follow_bound_kernel<<<n_pose_blocks, QUERY_THREADS, 0, stream>>>(*call);
         VXD_TRY(vxd_cuda_launched(queue->context, "follow_bound_kernel", err));
-        follow_kernel<<<n_pose_blocks, QUERY_THREADS, 0, stream>>>(*call);
+        follow_list_kernel<<<n_pose_blocks, QUERY_THREADS, 0, stream>>>(*call);
+        VXD_TRY(vxd_cuda_launched(queue->context, "follow_list_kernel", err));
+        n_list_blocks = n_pose_blocks < MOST_BLOCKS ? n_pose_blocks : MOST_BLOCKS;
+        follow_kernel<<<n_list_blocks, QUERY_THREADS, 0, stream>>>(*call);
         VXD_TRY(vxd_cuda_launched(queue->context, "follow_kernel", err));
     }
     follow_end_kernel<<<n_blocks, QUERY_THREADS, 0, stream>>>(*call);

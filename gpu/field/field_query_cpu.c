@@ -95,14 +95,17 @@ static void follow_piece(void *context, size_t begin, size_t end)
 
         call->first[i] = -1;
         for (size_t step = 0; step < n_steps; step++) {
-            double here = vxd_field_pose_bound(call, i * n_steps + step);
+            double at_least;
+            double at_most;
 
-            bound = here < bound ? here : bound;
+            vxd_field_pose_bounds(call, i * n_steps + step, &at_least, &at_most);
+            bound = at_most < bound ? at_most : bound;
         }
         for (size_t step = 0; step < n_steps; step++) {
             double here = vxd_field_pose_clearance(call, i * n_steps + step, bound);
 
             least = here < least ? here : least;
+            bound = here < bound ? here : bound;
             if (here <= 0 && call->first[i] < 0) {
                 call->first[i] = (int32_t)step;
             }

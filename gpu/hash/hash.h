@@ -112,6 +112,12 @@ size_t vxd_hashmap_n_bytes(const struct vxd_hashmap *map);
 void vxd_hashmap_set_max_bytes(struct vxd_hashmap *map, size_t max_bytes);
 /* From now on the map grows by at least this part of its capacity, 0 to 100; 0 = 50. */
 void vxd_hashmap_set_growth(struct vxd_hashmap *map, int percent);
+/* From now on a growth asks between pieces of its copies, of some milliseconds on a CPU, whether it is
+ * to go on: an error of `check` ends it, and what called for it, with the map unchanged.
+ * NULL = none. */
+void vxd_hashmap_set_check(struct vxd_hashmap *map,
+                           enum vxd_status (*check)(void *user, struct vxd_err *err),
+                           void *user);
 /* The largest number of entries that there can be once everything queued has run. */
 size_t vxd_hashmap_size_bound(const struct vxd_hashmap *map);
 /* Increases with every clear and with every erase of one key or more. Entry numbers

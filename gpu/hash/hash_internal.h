@@ -33,6 +33,8 @@ struct vxd_hashmap {
     size_t capacity;
     size_t size_bound;
     uint64_t erase_epoch;
+    enum vxd_status (*check)(void *user, struct vxd_err *err); /* of growths, or NULL */
+    void *check_user;
     struct vxd_buffer counters; /* struct vxd_hash_counters */
     struct vxd_buffer keys;     /* capacity rows */
     struct vxd_buffer values[VXD_HASHMAP_MAX_VALUES];

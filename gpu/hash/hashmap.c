@@ -13,6 +13,8 @@ struct allocation {
 };
 
 #define MAX_ALLOCATIONS (5 + VXD_HASHMAP_MAX_VALUES)
+/* A growth copies so much between two checks. */
+#define EXTEND_BYTES ((size_t)4 << 20)
 
 void vxd_hashmap_key_bits(int n_components, int bits[VXD_HASHMAP_MAX_COMPONENTS])
 {
@@ -319,6 +321,14 @@ void vxd_hashmap_set_growth(struct vxd_hashmap *map, int percent)
     map->spec.growth_percent = percent;
 }
 
+void vxd_hashmap_set_check(struct vxd_hashmap *map,
+                           enum vxd_status (*check)(void *user, struct vxd_err *err),
+                           void *user)
+{
+    map->check = check;
+    map->check_user = user;
+}
+
 void vxd_hashmap_set_max_bytes(struct vxd_hashmap *map, size_t max_bytes)
 {
     map->spec.max_bytes = max_bytes;
@@ -374,18 +384,31 @@ enum vxd_status vxd_hashmap_size(struct vxd_queue *queue, struct vxd_hashmap *ma
     return status;
 }
 
-/* Queues the copy of a buffer's rows into a larger one, followed by zeros. */
-static enum vxd_status extend(struct vxd_queue *queue, const struct vxd_buffer *from,
-                              const struct vxd_buffer *to, struct vxd_err *err)
+/* Queues the copy of a buffer's rows into a larger one, followed by zeros: in pieces, if the map
+ * has a check, each of which it waits for. */
+static enum vxd_status extend(struct vxd_queue *queue, const struct vxd_hashmap *map,
+                              const struct vxd_buffer *from, const struct vxd_buffer *to,
+                              struct vxd_err *err)
 {
-    enum vxd_status status =
-        vxd_queue_copy(queue, to->ptr, from->ptr, from->n_bytes, err);
+    size_t piece = map->check != NULL ? EXTEND_BYTES : SIZE_MAX;
+    size_t end;
+    enum vxd_status status = VXD_OK;
 
-    if (status != VXD_OK) {
-        return status;
+    for (size_t at = 0; at < to->n_bytes; at = end) {
+        bool copies = at < from->n_bytes;
+
+        end = copies ? from->n_bytes : to->n_bytes;
+        end = end - at > piece ? at + piece : end;
+        VXD_TRY(copies ? vxd_queue_copy(queue, (char *)to->ptr + at,
+                                        (const char *)from->ptr + at, end - at, err)
+                       : vxd_queue_fill(queue, (char *)to->ptr + at, 0, end - at, err));
+        if (map->check != NULL) {
+            VXD_TRY(vxd_queue_wait(queue, err));
+            VXD_TRY(map->check(map->check_user, err));
+        }
     }
-    return vxd_queue_fill(queue, (char *)to->ptr + from->n_bytes, 0,
-                          to->n_bytes - from->n_bytes, err);
+out:
+    return status;
 }
 
 /* Makes the new map completely beside the old one, and swaps them only then. */
@@ -399,13 +422,15 @@ static enum vxd_status grow(struct vxd_queue *queue, struct vxd_hashmap *map,
     grown.capacity = capacity;
     grown.size_bound = map->size_bound;
     grown.erase_epoch = map->erase_epoch;
+    grown.check = map->check;
+    grown.check_user = map->check_user;
     VXD_TRY(alloc_all(queue, &grown, vxd_hashmap_n_bytes(map), err));
-    VXD_TRY(extend(queue, &map->counters, &grown.counters, err));
+    VXD_TRY(extend(queue, map, &map->counters, &grown.counters, err));
     VXD_TRY(vxd_queue_copy(queue, grown.keys.ptr, map->keys.ptr, map->keys.n_bytes, err));
     for (int i = 0; i < map->spec.n_values; i++) {
-        VXD_TRY(extend(queue, &map->values[i], &grown.values[i], err));
+        VXD_TRY(extend(queue, map, &map->values[i], &grown.values[i], err));
     }
-    VXD_TRY(extend(queue, &map->live, &grown.live, err));
+    VXD_TRY(extend(queue, map, &map->live, &grown.live, err));
     VXD_TRY(vxd_hashmap_rebuild_heap(queue, &grown, err));
     VXD_TRY(vxd_hashmap_rebuild_index(queue, &grown, err));
     free_allocations(queue, map);

@@ -299,14 +299,27 @@ out:
     return status;
 }
 
-enum vxd_status vxd_occupancy_prepare(struct vxd_queue *queue, struct vxd_hashmap *map,
-                                      const int64_t *keys, size_t n, size_t *n_new,
-                                      struct vxd_err *err)
+static enum vxd_status check_stop(void *user, struct vxd_err *err)
 {
+    return vxd_svdag_check_stop(user, err);
+}
+
+enum vxd_status vxd_occupancy_prepare(struct vxd_queue *queue, struct vxd_hashmap *map,
+                                      const struct vxd_svdag *svdag, const int64_t *keys,
+                                      size_t n, size_t *n_new, struct vxd_err *err)
+{
+    enum vxd_status status;
+
     vxd_hashmap_set_growth(map, vxd_hashmap_n_bytes(map) < SMALL_BYTES
                                     ? SMALL_GROWTH_PERCENT
                                     : GROWTH_PERCENT);
-    return vxd_hashmap_prepare(queue, map, keys, n, n_new, err);
+    if (!VXD_ON_CUDA(queue->context)) {
+        /* The check only reads it. */
+        vxd_hashmap_set_check(map, check_stop, (void *)(uintptr_t)svdag);
+    }
+    status = vxd_hashmap_prepare(queue, map, keys, n, n_new, err);
+    vxd_hashmap_set_check(map, NULL, NULL);
+    return status;
 }
 
 /* Blocks ------------------------------------------------------------------------------ */

@@ -384,6 +384,7 @@ struct vxd_occupancy_plan {
     struct vxd_buffer list;
     struct vxd_buffer fading; /* a decay's leaves */
     struct vxd_occupancy *layer;
+    const struct vxd_svdag *svdag;       /* whose stop ends the work */
     struct vxd_occupancy_ballot *ballot; /* NULL: nothing has voted */
 };
 
@@ -400,11 +401,12 @@ enum vxd_status vxd_occupancy_mend(struct vxd_queue *queue, struct vxd_occupancy
                                    struct vxd_err *err);
 
 /* Prepares a map of the layer for new blocks. A small one grows by little more than it needs: most
- * of a layer is its rows, and few may be unused; a large one would be copied too often.
- * errors  RESOURCE_EXHAUSTED */
+ * of a layer is its rows, and few may be unused; a large one would be copied too often. Ends
+ * between two pieces of that copy where nobody waits for the work any more.
+ * errors  RESOURCE_EXHAUSTED, CANCELLED */
 enum vxd_status vxd_occupancy_prepare(struct vxd_queue *queue, struct vxd_hashmap *map,
-                                      const int64_t *keys, size_t n, size_t *n_new,
-                                      struct vxd_err *err);
+                                      const struct vxd_svdag *svdag, const int64_t *keys,
+                                      size_t n, size_t *n_new, struct vxd_err *err);
 
 /* votes.c. Takes back the votes of a plan that was not applied, and frees them. In queue order. */
 void vxd_occupancy_ballot_free(struct vxd_queue *queue, struct vxd_occupancy_plan *plan);

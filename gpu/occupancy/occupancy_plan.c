@@ -11,6 +11,7 @@
 
 #define MAX_ENTRIES ((size_t)1 << 30)
 #define PART_OCTETS ((uint64_t)1 << 19) /* 10 ms of one core */
+#define PART_BLOCKS ((size_t)1 << 13)   /* 4 MiB, 5 ms of one core */
 
 /* Arrays that only making a plan needs. */
 struct planning {
@@ -210,28 +211,56 @@ static enum vxd_status alloc_leaves(struct planning *planning, struct vxd_err *e
     return VXD_OK;
 }
 
-/* Finds the rows of the blocks; new ones get the clamps of their voxels' states. */
+/* Finds the rows of n blocks from `first` on; new ones get the clamps of their voxels' states. */
+static enum vxd_status add_part(struct planning *planning, size_t first, size_t n,
+                                size_t max_new, struct vxd_err *err)
+{
+    struct vxd_occupancy_work work = planning->plan->work;
+    struct vxd_hashmap *map = planning->layer->map;
+    const struct vxd_hashmap_insert_args args = {.keys = work.block_keys + first,
+                                                 .n = n,
+                                                 .order = VXD_HASH_ANY,
+                                                 .max_new = max_new,
+                                                 .indices = work.entries + first,
+                                                 .is_new = work.is_new + first};
+    enum vxd_status status;
+
+    planning->layer->is_damaged = true; /* an insertion that fails may have added some */
+    VXD_TRY(vxd_hashmap_insert(planning->queue, map, &args, err));
+    work.first = (uint64_t)first * VXD_OCCUPANCY_BLOCK_LEAVES;
+    VXD_TRY(VXD_BACKEND_FN(planning->queue, vxd_occupancy_run)(
+        planning->queue, VXD_OCCUPANCY_BEGIN, &work,
+        (uint64_t)n * VXD_OCCUPANCY_BLOCK_LEAVES, err));
+    planning->layer->is_damaged = false;
+out:
+    return status;
+}
+
+/* Adds the blocks that are new, on a CPU so many at a time: with those of the parts that were done the
+ * layer means what it meant. */
 static enum vxd_status add_blocks(struct planning *planning, struct vxd_err *err)
 {
-    struct vxd_occupancy_plan *plan = planning->plan;
-    struct vxd_occupancy_work *work = &plan->work;
+    const struct vxd_occupancy_work *work = &planning->plan->work;
     struct vxd_hashmap *map = planning->layer->map;
-    struct vxd_hashmap_insert_args args = {.keys = work->block_keys,
-                                           .n = plan->n_blocks,
-                                           .order = VXD_HASH_ANY,
-                                           .indices = work->entries,
-                                           .is_new = work->is_new};
+    size_t n_blocks = planning->plan->n_blocks;
+    size_t part = VXD_ON_CUDA(planning->queue->context) ? n_blocks : PART_BLOCKS;
+    size_t n_new;
     enum vxd_status status;
 
     VXD_TRY(vxd_occupancy_mend(planning->queue, planning->layer, err));
-    VXD_TRY(vxd_occupancy_prepare(planning->queue, map, work->block_keys, plan->n_blocks,
-                                  &args.max_new, err));
-    planning->layer->is_damaged = true; /* an insertion that fails may have added some */
-    VXD_TRY(vxd_hashmap_insert(planning->queue, map, &args, err));
-    work->rows = vxd_hashmap_values(map, 0);
-    VXD_TRY(run(planning, VXD_OCCUPANCY_BEGIN,
-                (uint64_t)plan->n_blocks * VXD_OCCUPANCY_BLOCK_LEAVES, err));
-    planning->layer->is_damaged = false;
+    VXD_TRY(vxd_occupancy_prepare(planning->queue, map, planning->svdag, work->block_keys,
+                                  n_blocks, &n_new, err));
+    planning->plan->work.rows = vxd_hashmap_values(map, 0);
+    for (size_t i = 0; i < n_blocks; i += part) {
+        size_t n = n_blocks - i < part ? n_blocks - i : part;
+
+        if (n < n_blocks) {
+            VXD_TRY(vxd_hashmap_prepare(planning->queue, map, work->block_keys + i, n,
+                                        &n_new, err));
+        }
+        VXD_TRY(add_part(planning, i, n, n_new, err));
+        VXD_TRY(end_part(planning, err));
+    }
 out:
     return status;
 }
@@ -299,6 +328,7 @@ enum vxd_status vxd_occupancy_plan_scan(
                                                       .n_hit_entries = (uint32_t)n_hit};
     planning.plan->step = VXD_OCCUPANCY_APPLY;
     planning.plan->layer = layer;
+    planning.plan->svdag = svdag;
     if (planning.n > 0) {
         VXD_TRY(alloc_entries(&planning, err));
         VXD_TRY(copy_lists(&planning, hits, n_hits, &at, err));
@@ -307,8 +337,8 @@ enum vxd_status vxd_occupancy_plan_scan(
         VXD_TRY(vxd_svdag_check_stop(svdag, err));
         VXD_TRY(alloc_leaves(&planning, err));
         VXD_TRY(run(&planning, VXD_OCCUPANCY_JOIN, planning.n, err));
-        VXD_TRY(add_blocks(&planning, err));
         VXD_TRY(end_part(&planning, err));
+        VXD_TRY(add_blocks(&planning, err));
         VXD_TRY(list_freed(&planning, freed, err));
         planning.plan->n_elements =
             (uint64_t)planning.plan->n_leaves * VXD_OCCUPANCY_LEAF_OCTETS;

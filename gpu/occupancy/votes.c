@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "gpu/occupancy/occupancy_backends.h"
+#include "gpu/svdag/store/store.h"
 
 /* One list of hits that has voted. */
 struct vote_list {
@@ -67,9 +68,11 @@ out:
 }
 
 /* Finds the rows of the list's blocks; new ones have no votes. */
-static enum vxd_status add_rows(struct vxd_queue *queue, struct vxd_occupancy *layer,
+static enum vxd_status add_rows(struct vxd_queue *queue,
+                                const struct vxd_occupancy_plan *plan,
                                 struct vote_list *list, struct vxd_err *err)
 {
+    struct vxd_occupancy *layer = plan->layer;
     struct vxd_occupancy_work *work = &list->work;
     struct vxd_hashmap_insert_args args = {.keys = work->block_keys,
                                            .n = work->list.n,
@@ -80,13 +83,15 @@ static enum vxd_status add_rows(struct vxd_queue *queue, struct vxd_occupancy *l
 
     VXD_TRY(run(queue, VXD_OCCUPANCY_VOTE_KEY, list, err));
     vxd_occupancy_allow_votes(layer);
-    VXD_TRY(vxd_occupancy_prepare(queue, layer->votes, work->block_keys, work->list.n,
-                                  &args.max_new, err));
+    VXD_TRY(vxd_occupancy_prepare(queue, layer->votes, plan->svdag, work->block_keys,
+                                  work->list.n, &args.max_new, err));
     layer->is_damaged = true; /* an insertion that fails may have added some */
     VXD_TRY(vxd_hashmap_insert(queue, layer->votes, &args, err));
     work->vote_rows = vxd_hashmap_values(layer->votes, 0);
     VXD_TRY(run(queue, VXD_OCCUPANCY_VOTE_BEGIN, list, err));
     layer->is_damaged = false;
+    VXD_TRY(vxd_queue_wait(queue, err));
+    status = vxd_svdag_check_stop(plan->svdag, err);
 out:
     return status;
 }
@@ -101,7 +106,7 @@ static enum vxd_status vote(struct vxd_queue *queue, struct vxd_occupancy_plan *
     list->work = (struct vxd_occupancy_work){
         .rule = plan->layer->rule, .list = *hits, .value = value};
     VXD_TRY(alloc_list(queue, list, err));
-    VXD_TRY(add_rows(queue, plan->layer, list, err));
+    VXD_TRY(add_rows(queue, plan, list, err));
     VXD_TRY(run(queue, VXD_OCCUPANCY_VOTE, list, err));
     plan->ballot->n++; /* it can be taken back from here on */
     *voted = *hits;

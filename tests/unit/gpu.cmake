@@ -201,6 +201,7 @@ target_link_options(test_gpu_svdag_versions_alloc PRIVATE ${wrap_alloc})
 voxeld_add_gpu_tests(/occupancy
   occupancy           occupancy
   occupancy_alloc     occupancy_alloc
+  occupancy_stop      occupancy_stop
   occupancy_votes     votes
   upkeep              upkeep)
 target_link_options(test_gpu_occupancy_alloc PRIVATE ${wrap_alloc})

@@ -7,10 +7,11 @@
 #include "server/service/service.h"
 
 enum {
-    /* Points of one stage on a CPU, so that other requests may run in between. */
+    /* Points of one stage, so that other requests may run in between. */
     POINTS_PART = 1 << 16,
     SURFACE_PART = 1 << 12,
     GPU_PART = 1 << 22,
+    GPU_SURFACE_PART = 1 << 19,
     ROW_BYTES = 24 + 4 + 12 + 12
 };
 
@@ -58,9 +59,11 @@ enum vxd_status vxd_scene_distance_check(struct vxd_request *request, struct vxd
     VXD_TRY(read_mode(input, &job->mode, err));
     VXD_TRY(vxd_scene_check_reply(query->n, ROW_BYTES, err));
     job->field.asked_by = "points";
-    query->part_rows = vxd_field_on_gpu(request)        ? GPU_PART
-                       : job->mode == VXD_FIELD_SURFACE ? SURFACE_PART
-                                                        : POINTS_PART;
+    if (job->mode == VXD_FIELD_SURFACE) {
+        query->part_rows = vxd_field_on_gpu(request) ? GPU_SURFACE_PART : SURFACE_PART;
+    } else {
+        query->part_rows = vxd_field_on_gpu(request) ? GPU_PART : POINTS_PART;
+    }
     request->bulk = query->n > request->server->config.bulk_points;
     request->cost_bytes = query->n * ROW_BYTES;
 out:

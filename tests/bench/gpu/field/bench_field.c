@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Times distance fields: one of 20 x 20 x 3.2 m around a sensor whose scan (generated, or a file)
- * is in a scene, made from scratch, and again after another scan from 0.5 m farther on; then
- * queries, contacts and trajectories. Prints Markdown with the floor of the same run: the bytes
- * that a full update moves, at the rate of copies. Scans are converted to lists of voxels on the
+ * is in a scene, made from scratch, again after another scan from 0.5 m farther on, which changes
+ * nearly every block, and again after an obstacle of 768 voxels has come or gone; then queries,
+ * contacts and trajectories. Prints Markdown with the time that the process's threads
+ * computed, and the floor of the same run: the bytes that a full update moves, at the rate of
+ * copies. Scans are converted to lists of voxels on the
  * CPU, whatever device the scene is on.
  * usage: bench_field [--backend cpu|cuda] [--threads N] [--repeat N] [--size METRES]
  *                    [--cloud FILE.bin|FILE.npy] [--distance METRES] [--queries N]
@@ -12,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "gpu/field/field.h"
 #include "gpu/svdag/edit/edit.h"
@@ -41,7 +44,7 @@ struct bench {
     struct bench_device scanner; /* CPU */
     struct bench_device device;
     struct vxd_svdag *svdag;
-    uint32_t roots[2]; /* with one scan and with two */
+    uint32_t roots[3]; /* with one scan, with two, and with one and the obstacle */
     struct vxd_field *field;
     uint64_t random;
     struct vxd_buffer points, shapes, poses, spheres;
@@ -100,6 +103,28 @@ out:
     return status;
 }
 
+/* A box of 0.4 x 0.4 x 0.6 m on the ground, 3 m in front of the first scan's sensor. */
+static enum vxd_status add_obstacle(struct bench *bench, struct vxd_err *err)
+{
+    const int64_t centre = 1 << (DEPTH - 1);
+    const int64_t low[3] = {centre + (int64_t)(3 / bench->options.size_m), centre,
+                            centre - (int64_t)(1.6 / bench->options.size_m)};
+    const int64_t size[3] = {8, 8, 12};
+    struct vxd_svdag_op op = {.action = VXD_SVDAG_FILL, .shape = {.kind = VXD_SVDAG_BOX}};
+    struct vxd_svdag_edit_result edit = {0};
+    enum vxd_status status;
+
+    for (int axis = 0; axis < 3; axis++) {
+        op.shape.low[axis] = low[axis] * VXD_SVDAG_UNIT;
+        op.shape.high[axis] = (low[axis] + size[axis]) * VXD_SVDAG_UNIT;
+    }
+    VXD_TRY(vxd_svdag_edit_wait(bench->device.queue, bench->svdag, bench->roots[0], &op,
+                                1, &edit, err));
+    bench->roots[2] = edit.root;
+out:
+    return status;
+}
+
 static enum vxd_status make_scene(struct bench *bench, struct vxd_err *err)
 {
     const struct options *options = &bench->options;
@@ -121,6 +146,7 @@ static enum vxd_status make_scene(struct bench *bench, struct vxd_err *err)
     }
     VXD_TRY(add_scan(bench, &cloud, 0, err));
     VXD_TRY(add_scan(bench, &cloud, 1, err));
+    VXD_TRY(add_obstacle(bench, err));
 out:
     bench_cloud_free(&cloud);
     return status;
@@ -258,6 +284,7 @@ out:
 enum work {
     FULL,
     AFTER_SCAN,
+    AFTER_OBSTACLE,
     NO_CHANGE,
     LONGEST_PART,
     NEAREST,
@@ -270,6 +297,7 @@ enum work {
 
 static const char *const names[N_WORK] = {"field from scratch, voxels",
                                           "field after a scan, voxels",
+                                          "field after an obstacle, voxels",
                                           "field of the same version, voxels",
                                           "longest part of one from scratch, voxels",
                                           "distance, gradient, nearest voxel",
@@ -298,6 +326,8 @@ static enum vxd_status do_work(struct bench *bench, enum work work, int repeat,
         return update(bench, bench->roots[0], err);
     case AFTER_SCAN:
         return update(bench, bench->roots[repeat & 1], err);
+    case AFTER_OBSTACLE:
+        return update(bench, bench->roots[(repeat & 1) != 0 ? 2 : 0], err);
     case NO_CHANGE:
         return update(bench, bench->roots[0], err);
     case SHAPES:
@@ -337,6 +367,14 @@ out:
     return status;
 }
 
+static double processors_s(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
 static size_t n_voxels(const struct bench *bench)
 {
     const struct vxd_field_spec *spec = vxd_field_get_spec(bench->field);
@@ -353,15 +391,19 @@ static enum vxd_status run_work(struct bench *bench, enum work work, double floo
 {
     size_t n = work <= LONGEST_PART ? n_voxels(bench) : bench->options.n;
     double times[MAX_REPEAT];
+    double cpu_times[MAX_REPEAT];
     double seconds;
     enum vxd_status status = VXD_OK;
 
     for (int i = -1; i < bench->options.n_repeat; i++) {
         double *time = &times[i < 0 ? 0 : i];
+        double *cpu_time = &cpu_times[i < 0 ? 0 : i];
 
         VXD_TRY(bench_device_flush(&bench->device, err));
+        *cpu_time = processors_s();
         if (work == LONGEST_PART) {
             VXD_TRY(time_parts(bench, time, err));
+            *cpu_time = 0;
             continue;
         }
         (void)bench_device_start(&bench->device);
@@ -369,10 +411,12 @@ static enum vxd_status run_work(struct bench *bench, enum work work, double floo
         (void)bench_device_stop(&bench->device);
         VXD_TRY(vxd_queue_wait(bench->device.queue, err));
         *time = bench_device_seconds(&bench->device);
+        *cpu_time = processors_s() - *cpu_time;
     }
     seconds = bench_median(times, bench->options.n_repeat);
-    (void)printf("| %s | %zu | %.3f | %.1f |", names[work], n, seconds * 1e3,
-                 (double)n / seconds * 1e-6);
+    (void)printf("| %s | %zu | %.3f | %.1f | %.2f |", names[work], n, seconds * 1e3,
+                 (double)n / seconds * 1e-6,
+                 bench_median(cpu_times, bench->options.n_repeat) * 1e3);
     if (work == FULL) {
         (void)printf(" %.3f | %.1f |\n", floor_s * 1e3, seconds / floor_s);
     } else {
@@ -443,7 +487,8 @@ static enum vxd_status run(struct bench *bench, struct vxd_err *err)
     spec = vxd_field_get_spec(bench->field);
     (void)printf(
         "%d x %d x %d voxels of %g m, distances to %d voxels; copies %.1f GB/s.\n\n"
-        "| work | n | ms | M/s | floor, ms | ratio |\n|---|---|---|---|---|---|\n",
+        "| work | n | ms | M/s | CPU, ms | floor, ms | ratio "
+        "|\n|---|---|---|---|---|---|---|\n",
         spec->high[0] - spec->low[0], spec->high[1] - spec->low[1],
         spec->high[2] - spec->low[2], spec->voxel_size_m, spec->max_distance,
         floors.copy_bytes_per_s * 1e-9);

@@ -4,7 +4,9 @@
 
 #include "tests/support/field/field_model.h"
 
-#define N_SPECS 5
+#include "gpu/field/field_math.h"
+
+#define N_SPECS 7
 
 /* Boxes within scenes and beyond them, of one word along z and of several, with distances
  * smaller than the box and larger. */
@@ -14,6 +16,8 @@ static const struct vxd_field_spec specs[N_SPECS] = {
     {{-8, -16, -8}, {16, 8, 64}, 4, VXD_FIELD_UNKNOWN_OCCUPIED, 1.0},
     {{0, 0, -72}, {8, 8, 72}, 70, VXD_FIELD_UNKNOWN_IGNORED, 0.25},
     {{24, 24, 24}, {48, 80, 40}, 1, VXD_FIELD_UNKNOWN_FREE, 0.05},
+    {{-128, 0, 0}, {144, 8, 8}, 20, VXD_FIELD_UNKNOWN_FREE, 0.05},
+    {{8, -136, 0}, {16, 160, 8}, 24, VXD_FIELD_UNKNOWN_OCCUPIED, 0.05},
 };
 
 static void one_field(struct gpu_env *env, const struct vxd_svdag_format *format,
@@ -147,6 +151,107 @@ static void test_field_after_changes_is_the_one_made_from_scratch(void)
     gpu_each_backend(all_changes);
 }
 
+enum {
+    LINE = 240
+};
+
+/* A line's squares at random: of few obstacles, of many, and none within reach here and there. */
+static void random_line(uint64_t *seed, int reach, int16_t squares[LINE])
+{
+    uint64_t share = gpu_random(seed) % 3;
+    int sign = 1;
+
+    for (int i = 0; i < LINE; i++) {
+        bool is_far = gpu_random(seed) % 3 < share;
+        int root = 1 + (int)(gpu_random(seed) % (uint64_t)reach);
+
+        sign = gpu_random(seed) % (share == 0 ? 2 : 30) == 0 ? -sign : sign;
+        squares[i] = (int16_t)(sign * (is_far ? (int)VXD_FIELD_FAR : root * root));
+    }
+}
+
+static void put_line_minima(const int16_t squares[LINE],
+                            int16_t minima[2][LINE / VXD_FIELD_BLOCK])
+{
+    for (int block = 0; block < LINE / VXD_FIELD_BLOCK; block++) {
+        minima[0][block] = minima[1][block] = VXD_FIELD_FAR;
+        for (int i = 0; i < VXD_FIELD_BLOCK; i++) {
+            int16_t square = squares[block * VXD_FIELD_BLOCK + i];
+            int16_t other = (int16_t)-square;
+
+            square = square > 0 ? square : 0;
+            other = other > 0 ? other : 0;
+            minima[0][block] = square < minima[0][block] ? square : minima[0][block];
+            minima[1][block] = other < minima[1][block] ? other : minima[1][block];
+        }
+    }
+}
+
+/* The rule at the head of field_math.h, of all candidates. */
+static int best_of_line(const int16_t squares[LINE], int reach, int target, int *step)
+{
+    int sign = squares[target] < 0 ? -1 : 1;
+    int best = reach * reach + 1;
+
+    *step = 0;
+    for (int i = 0; i < LINE; i++) {
+        int square = sign * squares[i] > 0 ? sign * squares[i] : 0;
+
+        square += (i - target) * (i - target);
+        if (square < best) {
+            best = square;
+            *step = i - target;
+        }
+    }
+    return sign * (best > reach * reach ? (int)VXD_FIELD_FAR : best);
+}
+
+static void check_line(const int16_t squares[LINE], int reach)
+{
+    int16_t minima[2][LINE / VXD_FIELD_BLOCK];
+    struct vxd_field_line line = {squares, {minima[0], minima[1]}, 1, LINE, reach};
+    int n_wrong = 0;
+
+    put_line_minima(squares, minima);
+    for (int first = 0; first < LINE; first += VXD_FIELD_BLOCK) {
+        for (int sign = -1; sign <= 1; sign += 2) {
+            int next = first + VXD_FIELD_BLOCK;
+            int best[VXD_FIELD_BLOCK];
+
+            vxd_field_line_block(
+                &line, sign, first, vxd_field_line_place(&line, sign, first),
+                next < LINE ? vxd_field_line_place(&line, sign, next) : LINE - 1, best);
+            for (int j = 0; j < VXD_FIELD_BLOCK; j++) {
+                int step;
+                int other_step;
+                int square =
+                    vxd_field_block_square(&line, sign, first, j, best[j], &step);
+
+                if (squares[first + j] * sign > 0) {
+                    n_wrong +=
+                        square != best_of_line(squares, reach, first + j, &other_step) ||
+                        step != other_step;
+                }
+            }
+        }
+    }
+    CHECK_INT(n_wrong, 0);
+}
+
+static void test_targets_of_a_block_have_the_best_candidates_of_their_line(void)
+{
+    static const int reaches[] = {1, 2, 7, 8, 9, 40, 127};
+    int16_t squares[LINE];
+    uint64_t seed = 11;
+
+    for (int i = 0; i < 2000; i++) {
+        int reach = reaches[i % 7];
+
+        random_line(&seed, reach, squares);
+        check_line(squares, reach);
+    }
+}
+
 /* A field of so many parts that each pass has more than one, made part by part. */
 static void many_parts(struct gpu_env *env)
 {
@@ -255,6 +360,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_field_of_any_scene_box_and_policy_is_the_loops),
     VXD_TEST(test_field_of_64_voxels_a_side_is_the_loops),
     VXD_TEST(test_field_after_changes_is_the_one_made_from_scratch),
+    VXD_TEST(test_targets_of_a_block_have_the_best_candidates_of_their_line),
     VXD_TEST(test_field_made_part_by_part_is_whole),
     VXD_TEST(test_field_of_a_wrong_spec_is_refused),
 };

@@ -277,7 +277,7 @@ static void random_scan(struct kept *kept, uint64_t *state)
         {.shape = {.kind = VXD_SVDAG_VOXELS}, .action = VXD_SVDAG_SET_FREE}};
     struct vxd_occupancy_plan *plan = NULL;
     struct sent_list lists[2];
-    int n_asked = 1 + (int)(gpu_random(state) % 5);
+    int n_asked = 1 + (int)(gpu_random(state) % 12);
     struct vxd_err err = {0};
     enum vxd_status status;
 
