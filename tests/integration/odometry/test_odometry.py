@@ -296,10 +296,12 @@ def test_dropped_scenes_odometry_begins_anew(client: voxeld.Client) -> None:
 def test_odometries_beside_scenes_and_volumes_go_with_them(
     daemon: Daemon, client: voxeld.Client
 ) -> None:
+    used = ("odometry_bytes", "odometries", 'device_memory_bytes{use="used"}')
+
     def bytes_and_number() -> list[float]:
         lines = http_call(daemon, "GET", "/metrics").body.decode().splitlines()
         rows = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
-        return [float(rows[name]) for name in ("voxeld_odometry_bytes", "voxeld_odometries")]
+        return [float(rows[f"voxeld_{name}"]) for name in used]
 
     scan_of = shoot(10)[0]
     before = bytes_and_number()
