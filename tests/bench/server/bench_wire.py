@@ -5,10 +5,12 @@ memcpy's time for the same bytes, many clients, small calls, durable scans, and 
 a greedy client do to others.
 
 usage: bench_wire.py ROOT [--backend cuda:0] [--seconds 3] [--scan FILE.bin]... [--only PART,..]
+                     [--set KEY=VALUE]...
 
 ROOT is an unpacked bundle with bench_infer in its libexec/voxeld, or a build's folder with its
 programs in bin/. --scan: KITTI scans for the part `durable` and the writes of `polite`. Parts, in
-this order: cloud, clients, small, durable, overload, polite. It needs Python alone, so that it runs
+this order: cloud, clients, small, durable, overload, polite. --set is a whole number of the
+configuration, as engine.read_lanes=4. It needs Python alone, so that it runs
 where the bundle does."""
 
 from __future__ import annotations
@@ -70,8 +72,10 @@ class Server:
             "engine": {"backend": backend},
             "drain": {"grace_ms": 0},
         }
+        for section, members in config.items():
+            base[section] = base.get(section, {}) | members
         path = directory / "voxeld.json"
-        path.write_text(json.dumps(base | config))
+        path.write_text(json.dumps(base))
         begin = time.monotonic()
         self.log = directory / "log"
         with self.log.open("w") as log:
@@ -389,6 +393,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--scan", type=Path, action="append", default=[])
     parser.add_argument("--only", default=",".join(PARTS))
+    parser.add_argument("--set", action="append", default=[])
     options = parser.parse_args()
     wanted = options.only.split(",")
     programs = Programs(options.root.resolve())
@@ -411,6 +416,9 @@ def main() -> None:
             config: dict[str, Any] = {"limits": {"shared_bytes": 4 << 30, "inflight_bytes": 4 << 30}}
             if is_shared:
                 config = {"limits": {"queue": 32}}
+            for key, value in (pair.split("=") for pair in options.set):
+                section, member = key.split(".")
+                config[section] = config.get(section, {}) | {member: int(value)}
             for part in parts:
                 if part == "polite":
                     config |= {"auth": {"tokens_file": str(tokens)}}
