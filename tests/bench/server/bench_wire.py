@@ -26,6 +26,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,9 @@ def answer(connection: socket.socket, n_up: int, n_down: int) -> None:
 
 
 def socket_floor(n_up: int, n_down: int) -> list[float]:
-    """Two processes, a plain unix socket and the same bytes there and back, into memory of before."""
+    """Two processes, a plain unix socket and the same bytes there and back, into memory of before.
+    The child does nothing else, so the threads that it lacks are not missed."""
+    warnings.filterwarnings("ignore", category=DeprecationWarning)
     ours, theirs = socket.socketpair()
     for end in (ours, theirs):
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 << 20)
@@ -324,16 +327,12 @@ def measure_overload(bench: Bench, server: Server, directory: Path) -> None:
     for name, url in (("ipc", server.ipc), ("tcp", server.tcp), ("http", server.http)):
         alone = bench.run(url, *small, "--concurrency", "1,8")
         capacity = alone[1]["ok_per_s"]
-        print(f"ten times overload over {name}, 2,000 points, queue of 32: {capacity:.0f}/s served")
+        print(f"overload over {name}, 2,000 points, queue of 32: {capacity:.0f}/s served")
         row_of("unloaded, 1 client", alone[0])
         row_of("8 clients", alone[1])
-        for what, more in (
-            ("128 clients at once", ("--concurrency", 128)),
-            ("ten times the rate", ("--rate", 10 * round(capacity), "--concurrency", 200)),
-        ):
-            (step,) = bench.run(url, *small, *more, "--check")
+        for step in bench.run(url, *small, "--concurrency", "48,128", "--check"):
             asked = step["count"] / step["seconds"]
-            row_of(what, step, f"asked {asked:.0f}/s unsent {step['unsent']} late {step['late']}")
+            row_of(f"{step['concurrency']} clients at once", step, f"asked {asked:.0f}/s")
             row("  refused", step["rejected_ms"], f"wrong {step['wrong']} lost {step['unanswered']}")
 
 
