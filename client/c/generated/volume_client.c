@@ -6,6 +6,7 @@
 #include "client/c/call/call.h"
 #include "client/c/include/voxeld_volume.h"
 #include "client/c/include/voxeld_volume_scene.h"
+#include "client/c/include/voxeld_volume_stream.h"
 #include "client/c/include/voxeld_volume_picture.h"
 
 _Static_assert((int)VOXELD_VOLUME_DEPTH_FILE ==

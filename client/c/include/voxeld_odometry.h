@@ -224,12 +224,6 @@ struct voxeld_odometry_pose {
 
 VOXELD_API void voxeld_odometry_pose_free(struct voxeld_odometry_pose *result);
 
-/* error is NULL when done is not, which is the callback's to free; error lives until
- * it returns. It may start new calls and must not close the client. */
-typedef void (*voxeld_odometry_pose_callback)(void *context,
-                                              struct voxeld_odometry_pose *done,
-                                              const struct voxeld_error *error);
-
 /* Makes a named odometry.
  *
  * ALREADY_EXISTS: an odometry of that name has other parameters.
@@ -288,10 +282,17 @@ voxeld_odometry_register(struct voxeld_client *client,
                          const struct voxeld_odometry_register_request *request,
                          struct voxeld_odometry_pose **out, struct voxeld_error *error);
 
-/* Starts the same and returns at once, so that the next one goes out while the
- * server works on this one. They take effect in the order in which they were
- * started. When the result is OK, the callback is called exactly once, from
- * voxeld_dispatch (or voxeld_close); otherwise never. What *request points to is
+/* Callbacks of calls that do not wait, so that the next one goes out while the
+ * server works on this one; changes take effect in the order in which they were
+ * started. Where starting gave OK, one is called exactly once, from voxeld_dispatch
+ * (or voxeld_close); otherwise never. error is NULL when done is not, which is the
+ * callback's to free; error lives until it returns. It may start new calls and must
+ * not close the client. */
+typedef void (*voxeld_odometry_pose_callback)(void *context,
+                                              struct voxeld_odometry_pose *done,
+                                              const struct voxeld_error *error);
+
+/* Starts voxeld_odometry_register and returns at once. What *request points to is
  * needed until this returns. */
 VOXELD_API enum voxeld_status voxeld_odometry_register_async(
     struct voxeld_client *client, const struct voxeld_odometry_register_request *request,

@@ -486,12 +486,6 @@ struct voxeld_posegraph_rebuild_status {
 VOXELD_API void
 voxeld_posegraph_rebuild_status_free(struct voxeld_posegraph_rebuild_status *result);
 
-/* error is NULL when done is not, which is the callback's to free; error lives until
- * it returns. It may start new calls and must not close the client. */
-typedef void (*voxeld_posegraph_change_callback)(void *context,
-                                                 struct voxeld_posegraph_change *done,
-                                                 const struct voxeld_error *error);
-
 /* With equal parameters an existing graph is OK (existed: true), with others
  * ALREADY_EXISTS.
  *
@@ -540,15 +534,6 @@ VOXELD_API enum voxeld_status
 voxeld_posegraph_add(struct voxeld_client *client,
                      const struct voxeld_posegraph_add_request *request,
                      struct voxeld_posegraph_change **out, struct voxeld_error *error);
-
-/* Starts the same and returns at once, so that the next one goes out while the
- * server works on this one. They take effect in the order in which they were
- * started. When the result is OK, the callback is called exactly once, from
- * voxeld_dispatch (or voxeld_close); otherwise never. What *request points to is
- * needed until this returns. */
-VOXELD_API enum voxeld_status voxeld_posegraph_add_async(
-    struct voxeld_client *client, const struct voxeld_posegraph_add_request *request,
-    voxeld_posegraph_change_callback callback, void *context, struct voxeld_error *error);
 
 /* Finds the poses that fit all measurements best, and changes nothing. Where no node
  * is fixed and no prior is there, the first node is held where it is. It runs in
@@ -606,16 +591,6 @@ voxeld_posegraph_add_keyframe(struct voxeld_client *client,
                               struct voxeld_posegraph_change **out,
                               struct voxeld_error *error);
 
-/* Starts the same and returns at once, so that the next one goes out while the
- * server works on this one. They take effect in the order in which they were
- * started. When the result is OK, the callback is called exactly once, from
- * voxeld_dispatch (or voxeld_close); otherwise never. What *request points to is
- * needed until this returns. */
-VOXELD_API enum voxeld_status voxeld_posegraph_add_keyframe_async(
-    struct voxeld_client *client,
-    const struct voxeld_posegraph_add_keyframe_request *request,
-    voxeld_posegraph_change_callback callback, void *context, struct voxeld_error *error);
-
 /* Finds where a scan was taken: the keyframes with the nearest descriptors are
  * candidates, the scan is put on each one's cloud, and a candidate that it does not
  * really lie on is refused. Headings are searched through, so the sensor's z axis
@@ -665,6 +640,29 @@ VOXELD_API enum voxeld_status
 voxeld_posegraph_rebuild_cancel(struct voxeld_client *client,
                                 const struct voxeld_call *call, const char *posegraph,
                                 bool *was_running, struct voxeld_error *error);
+
+/* Callbacks of calls that do not wait, so that the next one goes out while the
+ * server works on this one; changes take effect in the order in which they were
+ * started. Where starting gave OK, one is called exactly once, from voxeld_dispatch
+ * (or voxeld_close); otherwise never. error is NULL when done is not, which is the
+ * callback's to free; error lives until it returns. It may start new calls and must
+ * not close the client. */
+typedef void (*voxeld_posegraph_change_callback)(void *context,
+                                                 struct voxeld_posegraph_change *done,
+                                                 const struct voxeld_error *error);
+
+/* Starts voxeld_posegraph_add and returns at once. What *request points to is needed
+ * until this returns. */
+VOXELD_API enum voxeld_status voxeld_posegraph_add_async(
+    struct voxeld_client *client, const struct voxeld_posegraph_add_request *request,
+    voxeld_posegraph_change_callback callback, void *context, struct voxeld_error *error);
+
+/* Starts voxeld_posegraph_add_keyframe and returns at once. What *request points to
+ * is needed until this returns. */
+VOXELD_API enum voxeld_status voxeld_posegraph_add_keyframe_async(
+    struct voxeld_client *client,
+    const struct voxeld_posegraph_add_keyframe_request *request,
+    voxeld_posegraph_change_callback callback, void *context, struct voxeld_error *error);
 
 #ifdef __cplusplus
 }

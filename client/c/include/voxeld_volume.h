@@ -831,24 +831,6 @@ struct voxeld_volume_surface {
 
 VOXELD_API void voxeld_volume_surface_free(struct voxeld_volume_surface *result);
 
-/* error is NULL when done is not, which is the callback's to free; error lives until
- * it returns. It may start new calls and must not close the client. */
-typedef void (*voxeld_volume_change_callback)(void *context,
-                                              struct voxeld_volume_change *done,
-                                              const struct voxeld_error *error);
-
-/* error is NULL when done is not, which is the callback's to free; error lives until
- * it returns. It may start new calls and must not close the client. */
-typedef void (*voxeld_volume_tracked_callback)(void *context,
-                                               struct voxeld_volume_tracked *done,
-                                               const struct voxeld_error *error);
-
-/* error is NULL when done is not, which is the callback's to free; error lives until
- * it returns. It may start new calls and must not close the client. */
-typedef void (*voxeld_volume_track_callback)(void *context,
-                                             struct voxeld_volume_track *done,
-                                             const struct voxeld_error *error);
-
 /* With equal parameters an existing volume is OK (existed: true), with others
  * ALREADY_EXISTS.
  *
@@ -900,15 +882,6 @@ VOXELD_API enum voxeld_status
 voxeld_volume_integrate(struct voxeld_client *client,
                         const struct voxeld_volume_integrate_request *request,
                         struct voxeld_volume_change **out, struct voxeld_error *error);
-
-/* Starts the same and returns at once, so that the next one goes out while the
- * server works on this one. They take effect in the order in which they were
- * started. When the result is OK, the callback is called exactly once, from
- * voxeld_dispatch (or voxeld_close); otherwise never. What *request points to is
- * needed until this returns. */
-VOXELD_API enum voxeld_status voxeld_volume_integrate_async(
-    struct voxeld_client *client, const struct voxeld_volume_integrate_request *request,
-    voxeld_volume_change_callback callback, void *context, struct voxeld_error *error);
 
 /* Casts a ray through every pixel of a camera, to where the surface is.
  *
@@ -988,16 +961,6 @@ VOXELD_API enum voxeld_status voxeld_volume_track_and_integrate(
     const struct voxeld_volume_track_and_integrate_request *request,
     struct voxeld_volume_tracked **out, struct voxeld_error *error);
 
-/* Starts the same and returns at once, so that the next one goes out while the
- * server works on this one. They take effect in the order in which they were
- * started. When the result is OK, the callback is called exactly once, from
- * voxeld_dispatch (or voxeld_close); otherwise never. What *request points to is
- * needed until then. */
-VOXELD_API enum voxeld_status voxeld_volume_track_and_integrate_async(
-    struct voxeld_client *client,
-    const struct voxeld_volume_track_and_integrate_request *request,
-    voxeld_volume_tracked_callback callback, void *context, struct voxeld_error *error);
-
 /* Finds where a depth image was taken, and changes nothing: neither the volume nor
  * what its tracker knows.
  *
@@ -1008,14 +971,6 @@ VOXELD_API enum voxeld_status
 voxeld_volume_track(struct voxeld_client *client,
                     const struct voxeld_volume_track_request *request,
                     struct voxeld_volume_track **out, struct voxeld_error *error);
-
-/* Starts the same and returns at once, so that the next one goes out while the
- * server works on this one. When the result is OK, the callback is called exactly
- * once, from voxeld_dispatch (or voxeld_close); otherwise never. What *request
- * points to is needed until this returns. */
-VOXELD_API enum voxeld_status voxeld_volume_track_async(
-    struct voxeld_client *client, const struct voxeld_volume_track_request *request,
-    voxeld_volume_track_callback callback, void *context, struct voxeld_error *error);
 
 /* Adds a lidar scan: points in their sensor's frame. Along rays, or with `lidar` by
  * range image. Along rays each ray observes the voxels that it crosses within the
@@ -1035,16 +990,6 @@ VOXELD_API enum voxeld_status voxeld_volume_integrate_points(
     struct voxeld_client *client,
     const struct voxeld_volume_integrate_points_request *request,
     struct voxeld_volume_change **out, struct voxeld_error *error);
-
-/* Starts the same and returns at once, so that the next one goes out while the
- * server works on this one. They take effect in the order in which they were
- * started. When the result is OK, the callback is called exactly once, from
- * voxeld_dispatch (or voxeld_close); otherwise never. What *request points to is
- * needed until this returns. */
-VOXELD_API enum voxeld_status voxeld_volume_integrate_points_async(
-    struct voxeld_client *client,
-    const struct voxeld_volume_integrate_points_request *request,
-    voxeld_volume_change_callback callback, void *context, struct voxeld_error *error);
 
 #ifdef __cplusplus
 }

@@ -13,7 +13,7 @@
 #include "client/c/include/voxeld_net.h"
 #include "client/c/include/voxeld_odometry.h"
 #include "client/c/include/voxeld_posegraph.h"
-#include "client/c/include/voxeld_volume.h"
+#include "client/c/include/voxeld_volume_stream.h"
 
 enum {
     N = 8, /* calls of a stream */
