@@ -338,6 +338,7 @@ def test_python_uses_shared_memory_as_long_as_results_live(daemon: Daemon) -> No
             np.testing.assert_array_equal(voxels.inverse, expected.inverse)
             np.testing.assert_array_equal(voxels.mean, expected.mean)
         coords = held[5].coords
+        assert np.shares_memory(np.from_dlpack(coords), coords)
         with region.mutex:  # as where the garbage collector ends them in the midst of a call
             del held, voxels
         assert region.n_slots() <= 1  # of coords, if held[5] lay there
