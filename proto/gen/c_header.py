@@ -212,8 +212,8 @@ class CHeader:
     def later(self, method: Method) -> str:
         """The same without waiting."""
         face = self.client.method_face(method)
-        text = f"Starts voxeld_{method.name} and returns at once. What *request points to is needed "
-        text += "until "
+        text = f"Starts voxeld_{method.name} and returns at once. What *request points to is "
+        text += "needed until "
         text += "the callback." if self.client.needs_request(method) else "this returns."
         return (
             f"{remark_of(text)}VOXELD_API enum voxeld_status voxeld_{method.name}_async("
@@ -225,15 +225,15 @@ class CHeader:
         """Of what does not wait, once each, with what holds for all."""
         faces = [self.client.method_face(method) for method in methods]
         text = (
-            "Callbacks of calls that do not wait, so that the next one goes out while the server works on this one; "
-            "changes take effect in the order in which they were started. Where starting gave OK, one is "
-            "called exactly once, from voxeld_dispatch (or voxeld_close); otherwise never. error is NULL "
-            "when done is not, which is the callback's to free; error lives until it returns. It may start "
-            "new calls and must not close the client."
+            "Callbacks of calls that do not wait, so that the next one goes out while the server "
+            "works on this one; changes take effect in the order in which they were started. Where "
+            "starting gave OK, one is called exactly once, from voxeld_dispatch (or voxeld_close); "
+            "otherwise never. error is NULL when done is not, which is the callback's to free; "
+            "error lives until it returns. It may start new calls and must not close the client."
         )
         typedefs = {
-            face["async"]: f"typedef void (*{face['async']})(void *context, struct {face['result']} "
-            "*done, const struct voxeld_error *error);\n"
+            face["async"]: f"typedef void (*{face['async']})(void *context, struct "
+            f"{face['result']} *done, const struct voxeld_error *error);\n"
             for face in faces
         }
         return [remark_of(text) + "".join(typedefs.values())] if typedefs else []

@@ -178,7 +178,9 @@ class Counter:
             server = socket.socket(socket.AF_UNIX)
             server.connect(self.to)
             for source, target, is_up in ((client, server, True), (server, client, False)):
-                threading.Thread(target=self.pass_on, args=(source, target, is_up), daemon=True).start()
+                threading.Thread(
+                    target=self.pass_on, args=(source, target, is_up), daemon=True
+                ).start()
 
     def pass_on(self, source: socket.socket, target: socket.socket, is_up: bool) -> None:
         try:
@@ -223,7 +225,7 @@ class Bench:
     def parse(self, process: subprocess.Popen[str]) -> list[dict[str, Any]]:
         out, err = process.communicate()
         if not out:
-            raise Failure(f"{process.args}: {err}")
+            raise Failure(f"{process.args!r}: {err}")
         return [step | step["methods"][-1] for step in json.loads(out)["steps"]]
 
     def ctl(self, url: str, *words: str, token: str = "") -> None:
@@ -333,7 +335,9 @@ def measure_overload(bench: Bench, server: Server, directory: Path) -> None:
         for step in bench.run(url, *small, "--concurrency", "48,128", "--check"):
             asked = step["count"] / step["seconds"]
             row_of(f"{step['concurrency']} clients at once", step, f"asked {asked:.0f}/s")
-            row("  refused", step["rejected_ms"], f"wrong {step['wrong']} lost {step['unanswered']}")
+            row(
+                "  refused", step["rejected_ms"], f"wrong {step['wrong']} lost {step['unanswered']}"
+            )
 
 
 def measure_polite(bench: Bench, server: Server, directory: Path) -> None:
@@ -342,7 +346,16 @@ def measure_polite(bench: Bench, server: Server, directory: Path) -> None:
     ]
     if bench.scans:
         for token in TOKENS:
-            create = ["scene", "create", token, "--size", "0.1", "--material-bits", "8", "--track-free"]
+            create = [
+                "scene",
+                "create",
+                token,
+                "--size",
+                "0.1",
+                "--material-bits",
+                "8",
+                "--track-free",
+            ]
             bench.ctl(server.tcp, *create, token=token)
         scan = ("--mix", "scene_integrate:1", "--cloud", bench.scans[0], "--format", "kitti")
         kinds.append(("scans into scenes", scan, (*scan, "--rate", 15, "--concurrency", 4)))
@@ -366,7 +379,9 @@ def measure_polite(bench: Bench, server: Server, directory: Path) -> None:
             steps = [bench.parse(call)[0] for call in calls]
             done = sum(s["ok"] for s in steps) / sum(s["count"] + s["unsent"] for s in steps)
             worst = max(steps, key=lambda s: s["latency_ms"]["p99"])
-            row_of(f"beside {n_greedy}: the worst of three", worst, f"done {100 * done:.1f} % of all")
+            row_of(
+                f"beside {n_greedy}: the worst of three", worst, f"done {100 * done:.1f} % of all"
+            )
             for other in others:
                 (step,) = bench.parse(other)
                 row_of(f"  the {n_greedy}", step)
@@ -412,7 +427,9 @@ def main() -> None:
             parts = [part for part in PARTS if part in wanted and (part in SHARED) == is_shared]
             if not parts:
                 continue
-            config: dict[str, Any] = {"limits": {"shared_bytes": 4 << 30, "inflight_bytes": 4 << 30}}
+            config: dict[str, Any] = {
+                "limits": {"shared_bytes": 4 << 30, "inflight_bytes": 4 << 30}
+            }
             if is_shared:
                 config = {"limits": {"queue": 32}}
             for key, value in (pair.split("=") for pair in options.set):

@@ -12,7 +12,6 @@ import signal
 import socket
 import struct
 import subprocess
-
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -28,7 +27,6 @@ from harness import (
     OK,
     SANITIZE,
     SLOW,
-
     Daemon,
     Rpc,
     cloud_of,
