@@ -105,6 +105,27 @@ static enum vxd_status open_tls(struct vxd_server *server, struct vxd_err *err)
     return status;
 }
 
+/* Chooses what the configuration leaves to the machine. A lane also packs replies and writes them to
+ * their sockets, so one alone keeps neither a GPU nor many cores busy. */
+static void choose_by_machine(struct vxd_config *config)
+{
+    enum {
+        CPUS_OF_ONE = 4,
+        LEAST = 2, /* one lane takes small requests only; threads of HTTP as well */
+        MOST_LANES = 4,
+        MOST_HTTP_THREADS = 8
+    };
+    uint32_t n = (uint32_t)vxd_machine_cpus() / CPUS_OF_ONE;
+
+    n = n > LEAST ? n : LEAST;
+    if (config->n_read_lanes == 0) {
+        config->n_read_lanes = n < MOST_LANES ? n : MOST_LANES;
+    }
+    if (config->http_threads == 0) {
+        config->http_threads = n < MOST_HTTP_THREADS ? n : MOST_HTTP_THREADS;
+    }
+}
+
 enum vxd_status vxd_server_open(struct vxd_server *server,
                                 const struct vxd_config *config,
                                 const struct vxd_method_table *methods,
@@ -115,6 +136,7 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
 
     memset(server, 0, sizeof *server);
     server->config = *config;
+    choose_by_machine(&server->config);
     server->methods = methods;
     server->event_fd = -1;
     atomic_init(&server->state, VXD_STATE_STARTING);

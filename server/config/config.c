@@ -39,7 +39,6 @@ void vxd_config_default(struct vxd_config *config)
     (void)snprintf(config->http, sizeof config->http, "127.0.0.1:8420");
     (void)snprintf(config->networks_dir, sizeof config->networks_dir, "auto");
     (void)snprintf(config->backend, sizeof config->backend, "auto");
-    config->n_read_lanes = 2;
     config->max_message_bytes = UINT64_C(64) << 20;
     config->inflight_bytes = UINT64_C(1) << 30;
     config->shared_bytes = UINT64_C(1) << 30;
@@ -60,7 +59,6 @@ void vxd_config_default(struct vxd_config *config)
     config->n_client_watchers = 128;
     config->scene_collect_growth = 100;
     (void)snprintf(config->scene_store, sizeof config->scene_store, "arena");
-    config->http_threads = 2;
     config->tls_client_required = true;
     (void)snprintf(config->log_level, sizeof config->log_level, "info");
     config->drain_grace_ms = 1000;

@@ -260,6 +260,10 @@ enum vxd_status vxd_config_check(const struct vxd_config *config, struct vxd_err
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "engine.backend",
                         "\"%s\" must be auto, cpu, cuda or cuda:N", config->backend);
     }
+    if (config->n_read_lanes == 1) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "engine.read_lanes",
+                        "is 1, it must be 2 to 16, or 0, which is by the machine");
+    }
     VXD_TRY(check_store(config->scene_store, err));
     if (config->n_networks > 0 && config->networks_dir[0] == '\0') {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "networks",

@@ -39,7 +39,7 @@ struct vxd_config {
     uint32_t n_threads;
     uint64_t device_bytes; /* 0 = the engine's default */
     uint64_t host_bytes;
-    uint32_t n_read_lanes;   /* at least 2: one takes small requests only */
+    uint32_t n_read_lanes;   /* at least 2: one takes small requests only; 0 = by the machine */
     uint32_t batch_delay_ms; /* how long an inference waits for others to form a batch */
     uint32_t max_batch;      /* items in a batch; 0 = 8 on a GPU, 1 on the CPU */
 
@@ -98,7 +98,7 @@ struct vxd_config {
     char allowed_origins[VXD_CONFIG_MAX_ORIGINS][VXD_PATH_BYTES];
     size_t n_allowed_origins;
     bool http_require_token; /* over HTTP everybody needs a token, tokens_file or not */
-    uint32_t http_threads;
+    uint32_t http_threads;   /* 0 = by the machine */
 
     char log_level[16];
     uint32_t drain_grace_ms;   /* between not-ready and refusing new work */

@@ -2,31 +2,37 @@
 #include "server/observe/process.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+void vxd_process_get_memory(uint64_t *resident_bytes, uint64_t *virtual_bytes)
+{
+    char line[128];
+    char *rest = NULL;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    ssize_t n = statm >= 0 ? read(statm, line, sizeof line - 1) : 0;
+
+    /* The file begins with "VIRTUAL RESIDENT", in pages. */
+    line[n > 0 ? n : 0] = '\0';
+    *virtual_bytes = strtoull(line, &rest, 10) * page;
+    *resident_bytes = strtoull(rest, NULL, 10) * page;
+    if (statm >= 0) {
+        (void)close(statm);
+    }
+}
+
 void vxd_process_get_usage(struct vxd_process_usage *out)
 {
     struct timespec cpu;
-    char line[128];
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    FILE *statm = fopen("/proc/self/statm", "r");
     DIR *fds = opendir("/proc/self/fd");
 
     memset(out, 0, sizeof *out);
-    if (statm != NULL) {
-        /* The file begins with "VIRTUAL RESIDENT", in pages. */
-        if (fgets(line, sizeof line, statm) != NULL) {
-            char *rest = NULL;
-
-            out->virtual_bytes = strtoull(line, &rest, 10) * page;
-            out->resident_bytes = strtoull(rest, NULL, 10) * page;
-        }
-        (void)fclose(statm);
-    }
+    vxd_process_get_memory(&out->resident_bytes, &out->virtual_bytes);
     if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0) {
         out->cpu_seconds = (double)cpu.tv_sec + (double)cpu.tv_nsec / 1e9;
     }

@@ -31,6 +31,9 @@ target_link_libraries(foreign_client PRIVATE voxeld_build voxeld_client)
 add_executable(upgrade_client ${CMAKE_CURRENT_LIST_DIR}/support/upgrade_client.c)
 target_link_libraries(upgrade_client PRIVATE voxeld_build voxeld_client)
 
+add_executable(stream_client ${CMAKE_CURRENT_LIST_DIR}/support/stream_client.c)
+target_link_libraries(stream_client PRIVATE voxeld_build voxeld_client m)
+
 add_executable(net_run ${CMAKE_CURRENT_LIST_DIR}/support/net_run.c)
 target_link_libraries(net_run PRIVATE voxeld_build voxeld_server)
 

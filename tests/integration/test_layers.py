@@ -48,6 +48,7 @@ PUBLIC = {
     "client/c/include/voxeld_volume.h": ("voxeld.h",),
     "client/c/include/voxeld_volume_picture.h": ("voxeld_volume.h",),
     "client/c/include/voxeld_volume_scene.h": ("voxeld_volume.h",),
+    "client/c/include/voxeld_volume_stream.h": ("voxeld_volume.h",),
     "client/c/include/voxeld_watch.h": ("voxeld.h",),
     "client/c/include/voxeld_why.h": ("voxeld.h",),
     "client/c/include/voxeld_scene.h": ("voxeld.h", "voxeld_version.h"),

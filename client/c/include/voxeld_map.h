@@ -208,6 +208,19 @@ voxeld_map_insert(struct voxeld_client *client,
                   const struct voxeld_map_insert_request *request,
                   struct voxeld_map_result **out, struct voxeld_error *error);
 
+/* error is NULL when done is not, which is the callback's to free; error lives until it returns. It
+ * may start new calls and must not close the client. */
+typedef void (*voxeld_map_result_callback)(void *context, struct voxeld_map_result *done,
+                                           const struct voxeld_error *error);
+
+/* Starts the same and returns at once, so that the next one goes out while the server works on this
+ * one. They take effect in the order in which they were started. When the result is OK, the callback
+ * is called exactly once, from voxeld_dispatch (or voxeld_close); otherwise never. What *request
+ * points to is needed until then. */
+VOXELD_API enum voxeld_status voxeld_map_insert_async(
+    struct voxeld_client *client, const struct voxeld_map_insert_request *request,
+    voxeld_map_result_callback callback, void *context, struct voxeld_error *error);
+
 struct voxeld_map_find_request {
     const char *map;
     struct voxeld_array keys; /* either keys ... */
@@ -269,6 +282,10 @@ VOXELD_API enum voxeld_status
 voxeld_map_update(struct voxeld_client *client,
                   const struct voxeld_map_update_request *request,
                   struct voxeld_map_result **out, struct voxeld_error *error);
+/* As voxeld_map_insert_async. */
+VOXELD_API enum voxeld_status voxeld_map_update_async(
+    struct voxeld_client *client, const struct voxeld_map_update_request *request,
+    voxeld_map_result_callback callback, void *context, struct voxeld_error *error);
 
 struct voxeld_map_export_request {
     const char *map;

@@ -126,6 +126,18 @@ VOXELD_API enum voxeld_status voxeld_infer(struct voxeld_client *client,
                                            struct voxeld_error *error);
 VOXELD_API void voxeld_inference_free(struct voxeld_inference *inference);
 
+/* error is NULL when done is not, which is the callback's to free; error lives until it returns. It
+ * may start new calls and must not close the client. */
+typedef void (*voxeld_inference_callback)(void *context, struct voxeld_inference *done,
+                                          const struct voxeld_error *error);
+
+/* Starts the same and returns at once, so that the next one goes out while the server works on this
+ * one. When the result is OK, the callback is called exactly once, from voxeld_dispatch (or
+ * voxeld_close); otherwise never. What *request points to is needed until then. */
+VOXELD_API enum voxeld_status voxeld_infer_async(
+    struct voxeld_client *client, const struct voxeld_infer_request *request,
+    voxeld_inference_callback callback, void *context, struct voxeld_error *error);
+
 /* Returns the output of that name, or NULL where there is none. */
 VOXELD_API const struct voxeld_infer_output *
 voxeld_inference_output(const struct voxeld_inference *inference, const char *name);

@@ -282,6 +282,22 @@ voxeld_odometry_register(struct voxeld_client *client,
                          const struct voxeld_odometry_register_request *request,
                          struct voxeld_odometry_pose **out, struct voxeld_error *error);
 
+/* Callbacks of calls that do not wait, so that the next one goes out while the
+ * server works on this one; changes take effect in the order in which they were
+ * started. Where starting gave OK, one is called exactly once, from voxeld_dispatch
+ * (or voxeld_close); otherwise never. error is NULL when done is not, which is the
+ * callback's to free; error lives until it returns. It may start new calls and must
+ * not close the client. */
+typedef void (*voxeld_odometry_pose_callback)(void *context,
+                                              struct voxeld_odometry_pose *done,
+                                              const struct voxeld_error *error);
+
+/* Starts voxeld_odometry_register and returns at once. What *request points to is
+ * needed until this returns. */
+VOXELD_API enum voxeld_status voxeld_odometry_register_async(
+    struct voxeld_client *client, const struct voxeld_odometry_register_request *request,
+    voxeld_odometry_pose_callback callback, void *context, struct voxeld_error *error);
+
 #ifdef __cplusplus
 }
 #endif

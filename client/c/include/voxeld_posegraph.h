@@ -641,6 +641,29 @@ voxeld_posegraph_rebuild_cancel(struct voxeld_client *client,
                                 const struct voxeld_call *call, const char *posegraph,
                                 bool *was_running, struct voxeld_error *error);
 
+/* Callbacks of calls that do not wait, so that the next one goes out while the
+ * server works on this one; changes take effect in the order in which they were
+ * started. Where starting gave OK, one is called exactly once, from voxeld_dispatch
+ * (or voxeld_close); otherwise never. error is NULL when done is not, which is the
+ * callback's to free; error lives until it returns. It may start new calls and must
+ * not close the client. */
+typedef void (*voxeld_posegraph_change_callback)(void *context,
+                                                 struct voxeld_posegraph_change *done,
+                                                 const struct voxeld_error *error);
+
+/* Starts voxeld_posegraph_add and returns at once. What *request points to is needed
+ * until this returns. */
+VOXELD_API enum voxeld_status voxeld_posegraph_add_async(
+    struct voxeld_client *client, const struct voxeld_posegraph_add_request *request,
+    voxeld_posegraph_change_callback callback, void *context, struct voxeld_error *error);
+
+/* Starts voxeld_posegraph_add_keyframe and returns at once. What *request points to
+ * is needed until this returns. */
+VOXELD_API enum voxeld_status voxeld_posegraph_add_keyframe_async(
+    struct voxeld_client *client,
+    const struct voxeld_posegraph_add_keyframe_request *request,
+    voxeld_posegraph_change_callback callback, void *context, struct voxeld_error *error);
+
 #ifdef __cplusplus
 }
 #endif

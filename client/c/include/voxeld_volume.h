@@ -619,7 +619,7 @@ struct voxeld_volume_integrate_points_request {
      * sensor is thought to be at the scan's end */
     bool estimate;
     /* Which one; empty = that of the volume, with the defaults of OdometryCreate, which
-     * is forgotten when nobody used it for an hour; with pose */
+     * is forgotten with the volume, or when nobody used it for an hour; with pose */
     const char *odometry;
     struct voxeld_call call;
 };

@@ -5,6 +5,7 @@
 #define VXD_CLIENT_VOXELCTL_GENERATED_VOLUME_ARGS_H
 
 #include "client/c/include/voxeld_volume_scene.h"
+#include "client/c/include/voxeld_volume_stream.h"
 #include "client/c/include/voxeld_volume_picture.h"
 #include "client/voxelctl/cli/cli.h"
 

@@ -167,6 +167,18 @@ enum vxd_status vxd_odometries_beside(struct vxd_odometries *odometries,
     return vxd_odometries_add(odometries, queue, &terms, out, err);
 }
 
+void vxd_odometries_drop_beside(struct vxd_odometries *odometries,
+                                enum vxd_odometry_owner kind, const char *name)
+{
+    struct vxd_names *table = odometries != NULL ? odometries->tables[kind] : NULL;
+    struct vxd_named *named = table != NULL ? vxd_names_peek(table, name) : NULL;
+
+    if (named != NULL) {
+        vxd_named_remove(named, vxd_names_queue(table));
+        (void)vxd_queue_wait(vxd_names_queue(table), NULL); /* which gives its memory back */
+    }
+}
+
 void vxd_odometries_reap(struct vxd_odometries *odometries, struct vxd_queue *queue,
                          int64_t now_ns)
 {

@@ -70,13 +70,19 @@ enum vxd_status vxd_odometries_add(struct vxd_odometries *odometries,
 
 /* The one that is kept beside a scene or a volume, with the defaults; made where there is none, or
  * where it belongs to an earlier one of that name. Its bytes are those of `owner`, whom the scene or
- * volume belongs to. It is dropped when nobody used it for an hour. */
+ * volume belongs to. It is dropped with that scene or volume, and when nobody used it for
+ * an hour. */
 enum vxd_status vxd_odometries_beside(struct vxd_odometries *odometries,
                                       struct vxd_queue *queue,
                                       enum vxd_odometry_owner kind, const char *name,
                                       uint64_t generation, const char *owner,
                                       struct vxd_named_odometry **out,
                                       struct vxd_err *err);
+
+/* Drops the one beside a scene or a volume whose name was taken away. Nothing where there is none, or
+ * where odometries is NULL, as while a server starts. */
+void vxd_odometries_drop_beside(struct vxd_odometries *odometries,
+                                enum vxd_odometry_owner kind, const char *name);
 
 /* Drops odometries that nobody used for their ttl at the time `now_ns`. */
 void vxd_odometries_reap(struct vxd_odometries *odometries, struct vxd_queue *queue,

@@ -6,6 +6,7 @@
 
 #include "server/instance/instance.h"
 #include "server/registry/fields/registry_fields.h"
+#include "server/registry/odometries/odometries.h"
 
 enum {
     CAPACITY_STEP = 32 /* the part of a capacity that is tried less next */
@@ -39,6 +40,16 @@ void vxd_volume_forget_fields(struct vxd_named *named)
     }
 }
 
+/* A name that is taken away takes along what is kept beside the volume. */
+static void forget(struct vxd_named *named)
+{
+    const struct vxd_server *server = vxd_names_own(named->names);
+
+    vxd_volume_forget_fields(named);
+    vxd_odometries_drop_beside(server->odometries, VXD_ODOMETRY_OF_VOLUME,
+                               named->terms.name);
+}
+
 static const struct vxd_noun_calls calls = {.one = "volume",
                                             .many = "volumes",
                                             .max = VXD_VOLUMES_MAX,
@@ -52,7 +63,7 @@ static const struct vxd_noun_calls calls = {.one = "volume",
                                             .log = vxd_volumes_log,
                                             .count_bytes = count_bytes,
                                             .clear = clear,
-                                            .unnamed = vxd_volume_forget_fields,
+                                            .unnamed = forget,
                                             .durable = &vxd_volumes_durable};
 
 enum vxd_status vxd_volumes_create(struct vxd_server *server, struct vxd_names **out,

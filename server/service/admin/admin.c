@@ -207,7 +207,7 @@ enum vxd_status vxd_status_check(struct vxd_request *request, struct vxd_err *er
         vxd_message_new(request->decoder, &voxeld__v1__status_response__descriptor, err);
     struct vxd_scheduler_load load;
     struct vxd_memory_usage memory;
-    struct vxd_process_usage process;
+    uint64_t virtual_bytes;
     struct vxd_names_usage maps;
     struct vxd_names_usage networks;
     struct vxd_scenes_usage scenes;
@@ -218,7 +218,6 @@ enum vxd_status vxd_status_check(struct vxd_request *request, struct vxd_err *er
     }
     vxd_scheduler_get_load(server->scheduler, &load);
     vxd_context_get_memory(server->context, &memory);
-    vxd_process_get_usage(&process);
     reply->state = copy_text(request, vxd_server_state_name(server), err);
     if (reply->state == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
@@ -235,7 +234,7 @@ enum vxd_status vxd_status_check(struct vxd_request *request, struct vxd_err *er
     reply->device_budget_bytes = memory.device_budget_bytes;
     reply->host_bytes = memory.host_bytes;
     reply->host_budget_bytes = memory.host_budget_bytes;
-    reply->resident_bytes = process.resident_bytes;
+    vxd_process_get_memory(&reply->resident_bytes, &virtual_bytes);
     vxd_names_get_usage(server->maps, &maps);
     reply->n_maps = maps.n;
     reply->map_bytes = maps.n_bytes;

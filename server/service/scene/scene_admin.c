@@ -5,6 +5,7 @@
 #include "server/observe/log/log.h"
 #include "server/instance/instance.h"
 #include "server/registry/fields/registry_fields.h"
+#include "server/registry/odometries/odometries.h"
 #include "server/registry/registry.h"
 #include "server/service/existing/existing.h"
 #include "server/service/scene/scene.h"
@@ -234,6 +235,8 @@ static void show_dropped(struct vxd_request *request, bool committed)
                 request->principal.name);
         vxd_scenes_remove(scenes, NULL, job->scene);
         vxd_fields_drop_scene(request->server->fields, NULL, job->scene->generation);
+        vxd_odometries_drop_beside(request->server->odometries, VXD_ODOMETRY_OF_SCENE,
+                                   job->scene->terms.name);
     }
 }
 

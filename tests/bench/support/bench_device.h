@@ -33,6 +33,10 @@ void bench_device_destroy(struct bench_device *device);
 /* Seconds of the wall clock, from an unknown start. */
 double bench_now_s(void);
 
+/* Seconds of processor time of all threads of this process: what a measurement on a busy machine
+ * can be compared by. */
+double bench_cpu_s(void);
+
 /* Parses a whole number of the command line, from least to most; anything else ends in
  * usage(), which does not return. */
 long bench_number(const char *text, long least, long most, void (*usage)(void));

@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(config.n_ipc_uids <= VXD_CONFIG_MAX_UIDS);
     assert(config.n_allowed_hosts <= VXD_CONFIG_MAX_ORIGINS);
     assert(config.n_allowed_origins <= VXD_CONFIG_MAX_ORIGINS);
-    assert(config.n_read_lanes >= 2 && config.n_read_lanes <= 16);
+    assert(config.n_read_lanes <= 16);
     assert(config.queue_limit >= 1 && config.queue_limit <= 4096);
     assert(config.ipc_mode <= 0777);
     assert(memchr(config.data_dir, '\0', sizeof config.data_dir) != NULL);

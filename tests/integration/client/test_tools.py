@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from harness import BIN, SLOW, SOURCE, Daemon, random_points, running
+from networks import write_network
 from oracle import Voxels
 
 Scan = tuple[Path, np.ndarray]
@@ -50,6 +51,19 @@ def test_c_program_gets_the_oracles_voxels(
         "n_equal": 8,
         "last": expected.coords[-1].tolist(),
     }
+
+
+def test_c_program_streams_without_waiting(directory: Path) -> None:
+    """Each method that has an asynchronous form gives by it what it gives otherwise."""
+    write_network(directory / "networks", input={
+        "mode": "voxelize", "features": ["x", "y", "z", {"field": "z", "scale": 2}],
+        "voxel_size": 0.5, "range": [-8, -8, -2, 8, 8, 4], "reduce": "mean",
+        "bounded": [32, 32, 12], "overflow": "error",
+    })  # fmt: skip
+    with running(
+        directory, {"networks_dir": str(directory / "networks"), "networks": ["tiny"]}
+    ) as daemon:
+        run(BIN / "stream_client", daemon.ipc, "tiny")
 
 
 def test_c_program_without_a_server_fails_at_once(directory: Path, scan: Scan) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import voxeld
 import yaml
+from every_method import World, example, methods, parse, write_networks
 from harness import (
     BIN,
     OK,
@@ -305,3 +306,32 @@ def test_promtool_accepts_alerts_board_and_metrics(daemon: Daemon, directory: Pa
     path.write_text(json.dumps({"groups": [{"name": "board", "rules": groups}]}))
     accepts("check", "rules", path)
     accepts("test", "rules", MONITORING / "voxeld_rules_test.yml")
+
+
+# Where the time went ------------------------------------------------------------------------------
+
+STAGES = ("receive", "decode", "wait", "engine", "commit")
+
+
+def test_every_reply_says_where_its_time_went(tmp_path: Path) -> None:
+    write_networks(tmp_path / "networks", ["-timed"])
+    config = {"networks_dir": str(tmp_path / "networks"), "data_dir": str(tmp_path / "data")}
+    with running(tmp_path, config) as daemon:
+        with World(daemon, "-timed") as world:
+            headers = [(method, response.header) for method, response in world.walk()]
+            headers += [(f"{m}, empty", world.send(m).header) for m in methods()]
+            with voxeld.connect(daemon.ipc, timeout=30 * SLOW) as client:
+                client.scene_create("kept-timed", 0.1, material_bits=8, durable="always")
+            edit = parse("scene_edit", {**example("scene_edit"), "name": "kept-timed"})
+            headers.append(("durable", world.send("scene_edit", edit).header))
+        for method, header in headers:
+            assert header.HasField("stages"), method
+            stages = [getattr(header.stages, f"{stage}_ms") for stage in STAGES]
+            assert min(stages) >= 0, (method, stages)
+            assert sum(stages) <= header.total_ms + 0.01, (method, stages, header.total_ms)
+        assert headers[-1][1].stages.commit_ms > 0, headers[-1]
+        for method in methods():  # with success or not
+            reply = http_call(daemon, "POST", f"/v1/{method}", b"{}")
+            timing = dict(p.split(";dur=") for p in reply.headers["Server-Timing"].split(", "))
+            assert {*STAGES, "total"} <= timing.keys(), (method, timing)
+            assert sum(float(timing[s]) for s in STAGES) <= float(timing["total"]) + 0.01

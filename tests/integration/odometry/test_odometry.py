@@ -293,6 +293,29 @@ def test_dropped_scenes_odometry_begins_anew(client: voxeld.Client) -> None:
     assert done.T_map_sensor == Pose() and done.status == "ok"
 
 
+def test_odometries_beside_scenes_and_volumes_go_with_them(
+    daemon: Daemon, client: voxeld.Client
+) -> None:
+    used = ("odometry_bytes", "odometries", 'device_memory_bytes{use="used"}')
+
+    def bytes_and_number() -> list[float]:
+        lines = http_call(daemon, "GET", "/metrics").body.decode().splitlines()
+        rows = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+        return [float(rows[f"voxeld_{name}"]) for name in used]
+
+    scan_of = shoot(10)[0]
+    before = bytes_and_number()
+    client.scene_create("yard", 0.2).integrate(scan_of, estimate=True)
+    for name, ttl_s in (("surface", 0), ("brief", 1)):
+        volume = client.volume_create(name, 0.1, truncation_m=0.3, ttl_s=ttl_s)
+        volume.integrate_points(scan_of, estimate=True, range_max_m=20)
+    beside = bytes_and_number()
+    assert beside[0] > before[0] and beside[1] >= before[1] + 2
+    client.scene_drop("yard")
+    client.volume_drop("surface")
+    wait_until(lambda: bytes_and_number() == before, 30, "that of the brief one goes, too")
+
+
 def test_named_odometry_is_shared_by_scene_and_volume(client: voxeld.Client) -> None:
     car = make(client, initial=Pose.from_matrix(truth(12)))
     scene = client.scene_create("yard", 0.2)

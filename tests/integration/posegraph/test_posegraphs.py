@@ -23,7 +23,7 @@ Matrix = np.ndarray
 
 
 def connect(daemon: Daemon, **more: Any) -> voxeld.Client:
-    return voxeld.connect(daemon.ipc, timeout=60, **more)
+    return voxeld.connect(daemon.ipc, timeout=60 * SLOW, **more)
 
 
 def voxelctl(daemon: Daemon, *words: str) -> str:

@@ -21,7 +21,7 @@ MANY = 20000 if SLOW == 1 else 5000  # points of a keyframe
 
 
 def connect(daemon: Daemon, **more: Any) -> voxeld.Client:
-    return voxeld.connect(daemon.ipc, timeout=60, **more)
+    return voxeld.connect(daemon.ipc, timeout=60 * SLOW, **more)
 
 
 def voxelctl(daemon: Daemon, *words: str) -> str:

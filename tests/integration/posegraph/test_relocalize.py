@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import voxeld
-from harness import BIN, SOURCE, Daemon, running
+from harness import BIN, SLOW, SOURCE, Daemon, running
 from scipy.spatial.transform import Rotation
 from voxeld import PosegraphEdge, PosegraphNode
 
@@ -22,7 +22,7 @@ VOXEL = 0.2
 
 
 def connect(daemon: Daemon, **more: Any) -> voxeld.Client:
-    return voxeld.connect(daemon.ipc, timeout=60, **more)
+    return voxeld.connect(daemon.ipc, timeout=60 * SLOW, **more)
 
 
 class Town:

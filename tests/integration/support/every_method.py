@@ -142,9 +142,6 @@ class World:
         message = self.example(method)
         for _ in range(generator.choice([0, 1, 1, 2, 3])):
             change(message, generator)
-        # What estimates poses beside a scene or a volume outlives it by up to an hour.
-        if "pose" in message.DESCRIPTOR.fields_by_name:
-            message.ClearField("pose")
         return method, message
 
 

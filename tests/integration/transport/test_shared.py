@@ -12,7 +12,6 @@ import signal
 import socket
 import struct
 import subprocess
-
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -26,8 +25,8 @@ from harness import (
     BIN,
     MIB,
     OK,
+    SANITIZE,
     SLOW,
-
     Daemon,
     Rpc,
     cloud_of,
@@ -266,13 +265,37 @@ def test_bytes_that_change_meanwhile_harm_nobody(daemon: Daemon, region: Region)
     assert ask(daemon, region.body(request)).header.code == OK
 
 
-def test_clients_that_come_and_go_or_are_killed_leave_nothing(daemon: Daemon) -> None:
-    n_fds = len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
+def heap_bytes(daemon: Daemon) -> int:
+    text = http_call(daemon, "GET", "/metrics").body.decode()
+    (line,) = [x for x in text.splitlines() if x.startswith('voxeld_heap_bytes{use="used"}')]
+    return int(line.split()[1])
+
+
+def test_ten_thousand_regions_leave_nothing(daemon: Daemon) -> None:
+    def n_mappings() -> int:
+        return len(Path(f"/proc/{daemon.process.pid}/maps").read_text().splitlines())
+
+    def n_fds() -> int:
+        return len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
+
+    def attach(n: int) -> None:
+        for _ in range(n):
+            with connect(daemon) as peer:
+                assert introduce(peer, [fd], 64 * 1024)[0] == 0
+        wait_until(lambda: shared_bytes(daemon) == 0, 30 * SLOW, "the regions to go")
+
     fd = memfd(64 * 1024)
-    for _ in range(int(1000 / SLOW)):
-        with connect(daemon) as peer:
-            assert introduce(peer, [fd], 64 * 1024)[0] == 0
+    attach(20)
+    before = heap_bytes(daemon), n_mappings(), n_fds()
+    attach(int(10000 / SLOW))
     os.close(fd)
+    wait_until(lambda: n_fds() <= before[2] + 4, 10 * SLOW, "the descriptors to go")
+    assert SANITIZE or heap_bytes(daemon) < before[0] + MIB // 2  # 52 bytes a region
+    assert n_mappings() <= before[1] + 16  # of heaps, and of threads that began
+
+
+def test_killed_clients_leave_nothing(daemon: Daemon) -> None:
+    n_fds = len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
     for _ in range(3):
         client = subprocess.Popen(
             [
@@ -313,6 +336,7 @@ def test_python_uses_shared_memory_as_long_as_results_live(daemon: Daemon) -> No
             np.testing.assert_array_equal(voxels.inverse, expected.inverse)
             np.testing.assert_array_equal(voxels.mean, expected.mean)
         coords = held[5].coords
+        assert np.shares_memory(np.from_dlpack(coords), coords)
         with region.mutex:  # as where the garbage collector ends them in the midst of a call
             del held, voxels
         assert region.n_slots() <= 1  # of coords, if held[5] lay there

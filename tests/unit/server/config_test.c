@@ -112,7 +112,7 @@ static void test_config_errors_name_the_key_and_the_reason(void)
         {"{\"limits\": {\"queue\": \"9\"}}", "limits.queue", "not a string"},
         {"{\"limits\": {\"queue\": null}}", "limits.queue", "not null"},
         {"{\"limits\": {\"queue\": 99999999999999999999}}", "", "too big"},
-        {"{\"engine\": {\"read_lanes\": 1}}", "engine.read_lanes", "2 to 16"},
+        {"{\"engine\": {\"read_lanes\": 17}}", "engine.read_lanes", "0 to 16"},
         {"{\"engine\": {\"backend\": \"\"}}", "engine.backend", "has 0 bytes"},
         {"{\"listen\": {\"rpc\": \"tcp://\"}}", "listen.rpc", "must be an array"},
         {"{\"listen\": {\"rpc\": [1]}}", "listen.rpc[0]", "must be a string"},
@@ -190,6 +190,19 @@ static void test_config_check_refuses_reach_without_tokens(void)
         CHECK_INT(vxd_config_check(&config, &err), cases[i].status);
         CHECK_STR(err.field, cases[i].field);
     }
+}
+
+static void test_config_check_refuses_a_single_lane(void)
+{
+    struct vxd_config config;
+    struct vxd_err err = {0};
+
+    vxd_config_default(&config);
+    CHECK_INT(config.n_read_lanes, 0); /* by the machine */
+    config.n_read_lanes = 1;
+    CHECK_INT(vxd_config_check(&config, &err), VXD_INVALID_ARGUMENT);
+    CHECK_STR(err.field, "engine.read_lanes");
+    CHECK(strstr(err.message, "2 to 16, or 0") != NULL);
 }
 
 static void test_config_check_allows_reach_with_tokens_or_insecure(void)
@@ -372,6 +385,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_config_errors_name_the_key_and_the_reason),
     VXD_TEST(test_config_file_missing_is_not_found),
     VXD_TEST(test_config_check_refuses_reach_without_tokens),
+    VXD_TEST(test_config_check_refuses_a_single_lane),
     VXD_TEST(test_config_check_allows_reach_with_tokens_or_insecure),
     VXD_TEST(test_config_check_of_a_store_that_the_build_leaves_out_says_so),
     VXD_TEST(test_config_check_holds_limits_against_each_other),

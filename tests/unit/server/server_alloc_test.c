@@ -485,6 +485,9 @@ static void test_server_any_failing_allocation_opens_nothing(void)
         CHECK_INT(status, failed ? VXD_RESOURCE_EXHAUSTED : VXD_OK);
         CHECK_INT(err.code, status);
         if (status == VXD_OK) {
+            /* Which the configuration leaves to the machine. */
+            CHECK(server->config.n_read_lanes >= 2 && server->config.n_read_lanes <= 4);
+            CHECK(server->config.http_threads >= 2 && server->config.http_threads <= 8);
             vxd_server_close(server);
         }
         if (!failed) {

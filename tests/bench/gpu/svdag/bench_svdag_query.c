@@ -360,16 +360,20 @@ static enum vxd_status run_question(struct bench *bench, enum question question,
                : question == MAP_COUNT ? 1
                                        : bench->options.n;
     double times[MAX_REPEAT];
+    double cpu[MAX_REPEAT];
     double seconds;
     enum vxd_status status = VXD_OK;
 
     for (int i = -1; i < bench->options.n_repeat; i++) {
+        double cpu_s = bench_cpu_s();
+
         VXD_TRY(bench_device_flush(&bench->device, err));
         (void)bench_device_start(&bench->device);
         VXD_TRY(ask(bench, question, n, err));
         (void)bench_device_stop(&bench->device);
         VXD_TRY(vxd_queue_wait(bench->device.queue, err));
         times[i < 0 ? 0 : i] = bench_device_seconds(&bench->device);
+        cpu[i < 0 ? 0 : i] = bench_cpu_s() - cpu_s;
     }
     if (question == CELLS || question == MAP_COUNT) {
         uint64_t n_cells;
@@ -380,8 +384,9 @@ static enum vxd_status run_question(struct bench *bench, enum question question,
         n = (size_t)n_cells;
     }
     seconds = bench_median(times, bench->options.n_repeat);
-    (void)printf("| %s | %zu | %.3f | %.1f |\n", names[question], n, seconds * 1e3,
-                 (double)n / seconds * 1e-6);
+    (void)printf("| %s | %zu | %.3f | %.1f | %.3f |\n", names[question], n, seconds * 1e3,
+                 (double)n / seconds * 1e-6,
+                 bench_median(cpu, bench->options.n_repeat) * 1e3);
 out:
     return status;
 }
@@ -429,8 +434,8 @@ static enum vxd_status run(struct bench *bench, struct vxd_err *err)
     VXD_TRY(
         vxd_svdag_verify(bench->device.queue, bench->svdag, bench->root, &summary, err));
     (void)printf("%d scans, %llu occupied and %llu free voxels of %g m in %.1f MiB of "
-                 "nodes, depth %d, %d bits.\n\n| question | n | ms | M/s |\n"
-                 "|---|---|---|---|\n",
+                 "nodes, depth %d, %d bits.\n\n| question | n | ms | M/s | ms of "
+                 "processors |\n|---|---|---|---|---|\n",
                  bench->options.n_scans, (unsigned long long)summary.n_occupied,
                  (unsigned long long)summary.n_free, bench->options.size_m,
                  (double)summary.node_bytes / 1048576, bench->options.depth,
