@@ -340,7 +340,7 @@ VXD_HD void vxd_field_find_cube(const struct vxd_field_view *field, const double
 {
     struct vxd_field_search search = {
         p, at, vxd_field_is_obstacle(field, at[0], at[1], at[2]), 0, 0};
-    struct vxd_field_walk walk = {0};
+    struct vxd_field_walk walk = {0, 0, 0, 0, 0, 0, false};
     bool goes_on = true;
     double square;
     float slack_y;

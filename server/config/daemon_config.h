@@ -39,7 +39,8 @@ struct vxd_config {
     uint32_t n_threads;
     uint64_t device_bytes; /* 0 = the engine's default */
     uint64_t host_bytes;
-    uint32_t n_read_lanes;   /* at least 2: one takes small requests only; 0 = by the machine */
+    uint32_t
+        n_read_lanes; /* at least 2: one takes small requests only; 0 = by the machine */
     uint32_t batch_delay_ms; /* how long an inference waits for others to form a batch */
     uint32_t max_batch;      /* items in a batch; 0 = 8 on a GPU, 1 on the CPU */
 

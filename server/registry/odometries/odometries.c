@@ -175,7 +175,8 @@ void vxd_odometries_drop_beside(struct vxd_odometries *odometries,
 
     if (named != NULL) {
         vxd_named_remove(named, vxd_names_queue(table));
-        (void)vxd_queue_wait(vxd_names_queue(table), NULL); /* which gives its memory back */
+        (void)vxd_queue_wait(vxd_names_queue(table),
+                             NULL); /* which gives its memory back */
     }
 }
 

@@ -27,8 +27,8 @@ enum {
 #define MAX_DEPTH_M 1000
 #define MAX_PLACE_M 1e10   /* in the map */
 #define MAX_DISTANCE_M 1e6 /* from the volume's origin */
-#define LEAST_M 0.1    /* from the surface's middle to where we put the eye */
-#define TRIAL_WIDTH 64 /* pixels of a row of the pictures by which a side is chosen */
+#define LEAST_M 0.1        /* from the surface's middle to where we put the eye */
+#define TRIAL_WIDTH 64     /* pixels of a row of the pictures by which a side is chosen */
 
 enum step {
     OPEN,

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of the way in and out of a daemon: clouds over every transport beside a plain socket's and
-memcpy's time for the same bytes, many clients, small calls, durable scans, and what an overload and
-a greedy client do to others.
+"""Figures of the way in and out of a daemon: clouds over every transport beside a plain socket's
+and memcpy's time for the same bytes, many clients, small calls, durable scans, and what an overload
+and a greedy client do to others.
 
 usage: bench_wire.py ROOT [--backend cuda:0] [--seconds 3] [--scan FILE.bin]... [--only PART,..]
                      [--set KEY=VALUE]...
@@ -19,7 +19,6 @@ import argparse
 import hashlib
 import json
 import os
-import re
 import signal
 import socket
 import subprocess

@@ -318,8 +318,8 @@ def test_soak_leaves_memory_flat_and_nothing_behind(directory: Path) -> None:
     write_networks(directory / "networks", [WALK, RANDOM])
     with running(directory, {"networks_dir": str(directory / "networks")}) as daemon:
         begin = daemon.resident_bytes()
-        # Threads and pools exist by then, and SQLite's pages. A sanitizer's memory says nothing, and
-        # each method takes minutes there.
+        # Threads and pools exist by then, and SQLite's pages. A sanitizer's memory says nothing,
+        # and all methods take minutes there.
         run_load(daemon, directory, SECONDS / 20, is_whole=not SANITIZE)
         fds, threads = wait_until(
             lambda: footprint(daemon) if is_settled(daemon) else None, 20, "idle"

@@ -502,8 +502,10 @@ static void parse(int argc, char **argv, struct options *out)
 
 int main(int argc, char **argv)
 {
-    struct bench bench = {
-        .options = {.backend = VXD_BACKEND_CPU, .n_frames = 45, .voxel_mm = 5.8, .truncation_mm = 40}};
+    struct bench bench = {.options = {.backend = VXD_BACKEND_CPU,
+                                      .n_frames = 45,
+                                      .voxel_mm = 5.8,
+                                      .truncation_mm = 40}};
     struct vxd_err err = {0};
     bool has_frames;
     enum vxd_status status = VXD_INTERNAL;
