@@ -219,7 +219,8 @@ VXD_HD int vxd_field_least(int a, int b)
 /* The square of a place as a candidate, its own distance from the target left out. */
 VXD_HD int vxd_field_candidate(const struct vxd_field_line *line, int sign, int place)
 {
-    int square = sign * line->squares[place * line->stride];
+    int at = place * line->stride;
+    int square = sign * line->squares[at];
 
     return square > 0 ? square : 0;
 }
@@ -250,14 +251,14 @@ VXD_HD int vxd_field_line_place(const struct vxd_field_line *line, int sign, int
     for (int s = 1; s * s <= vxd_field_best_square(best); s += VXD_FIELD_BLOCK) {
         int below = target - s;
         int above = target - 1 + s + VXD_FIELD_BLOCK;
+        int at_below = below / VXD_FIELD_BLOCK * line->stride;
+        int at_above = above / VXD_FIELD_BLOCK * line->stride;
 
-        if (below >= 0 && minima[below / VXD_FIELD_BLOCK * line->stride] + s * s <=
-                              vxd_field_best_square(best)) {
+        if (below >= 0 && minima[at_below] + s * s <= vxd_field_best_square(best)) {
             best = vxd_field_try_block(line, sign, target, below - (VXD_FIELD_BLOCK - 1),
                                        best);
         }
-        if (above < line->n && minima[above / VXD_FIELD_BLOCK * line->stride] +
-                                       (above - target) * (above - target) <=
+        if (above < line->n && minima[at_above] + (above - target) * (above - target) <=
                                    vxd_field_best_square(best)) {
             best = vxd_field_try_block(line, sign, target, above, best);
         }
@@ -302,6 +303,7 @@ VXD_HD void vxd_field_line_block(const struct vxd_field_line *line, int sign, in
                     ? 0
                     : (away < 0 ? -away : away) * VXD_FIELD_BLOCK - (VXD_FIELD_BLOCK - 1);
         int next = (block + 1) * VXD_FIELD_BLOCK;
+        int at = block * line->stride;
         int most = best[0];
 
         for (int j = 1; j < VXD_FIELD_BLOCK; j++) {
@@ -310,7 +312,7 @@ VXD_HD void vxd_field_line_block(const struct vxd_field_line *line, int sign, in
         most = vxd_field_least(vxd_field_best_square(most) +
                                    (VXD_FIELD_BLOCK - 1) * (VXD_FIELD_BLOCK - 1),
                                line->reach * line->reach);
-        if (minima[block * line->stride] + s * s > most) {
+        if (minima[at] + s * s > most) {
             place = next;
         }
         for (; place < next && place < high; place++) {

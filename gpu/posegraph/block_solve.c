@@ -120,27 +120,38 @@ static void solve_backward(struct part *part)
     }
 }
 
-/* Subtracts a supernode's sums from x, as far as its rows are before `end`; the others are added
- * to `behind`, whose rows are `behind_rows`, ascending. */
-static void scatter(const struct part *part, uint32_t end, double *behind,
-                    const uint32_t *behind_rows)
+/* Subtracts a supernode's sums from x, as far as its rows, which ascend, are before `end`; returns
+ * the number of the first row that is not. */
+static uint32_t subtract_sums(const struct part *part, uint32_t end)
+{
+    const struct vxd_supernode *s = part->s;
+    size_t b = (size_t)part->factor->b;
+    const uint32_t *rows = part->factor->plan->rows + s->rows;
+    uint32_t k = s->n_columns;
+
+    for (; k < s->n_rows && rows[k] < end; k++) {
+        const double *from = part->rows + (k - s->n_columns) * b;
+        double *to = part->factor->x + rows[k] * b;
+
+        for (size_t r = 0; r < b; r++) {
+            to[r] -= from[r];
+        }
+    }
+    return k;
+}
+
+/* Adds a supernode's sums from row number k on to `behind`, whose rows are `behind_rows`. */
+static void add_sums(const struct part *part, uint32_t k, double *behind,
+                     const uint32_t *behind_rows)
 {
     const struct vxd_supernode *s = part->s;
     size_t b = (size_t)part->factor->b;
     const uint32_t *rows = part->factor->plan->rows + s->rows;
     size_t place = 0;
 
-    for (uint32_t k = s->n_columns; k < s->n_rows; k++) {
+    for (; k < s->n_rows; k++) {
         const double *from = part->rows + (k - s->n_columns) * b;
 
-        if (rows[k] < end) {
-            double *to = part->factor->x + rows[k] * b;
-
-            for (size_t r = 0; r < b; r++) {
-                to[r] -= from[r];
-            }
-            continue;
-        }
         while (behind_rows[place] != rows[k]) {
             place++;
         }
@@ -178,7 +189,8 @@ static void forward_subtrees(void *args, size_t begin, size_t end)
         for (uint32_t s = tree->first; s <= tree->last; s++) {
             part.s = &plan->supernodes[s];
             solve_forward(&part);
-            scatter(&part, root->first + root->n_columns, behind, behind_rows);
+            add_sums(&part, subtract_sums(&part, root->first + root->n_columns), behind,
+                     behind_rows);
         }
     }
 }
@@ -227,7 +239,7 @@ void vxd_block_factor_solve(struct vxd_block_factor *factor, double *x)
         } else {
             part.s = &plan->supernodes[s];
             solve_forward(&part);
-            scatter(&part, plan->n, NULL, NULL);
+            (void)subtract_sums(&part, plan->n);
         }
     }
     for (uint32_t s = plan->n_supernodes, t = plan->n_subtrees; s-- > 0;) {

@@ -83,7 +83,7 @@ enum vxd_status vxd_refine_reserve_joint(struct vxd_queue *queue,
         {VXD_REFINE_VECTORS, n, 8 * real},
         {VXD_REFINE_BEFORE, n, 2 * real},
         {VXD_REFINE_MOMENTS, refine->options.solver == VXD_REFINE_ADAM ? n : 0, 4 * real},
-        {VXD_REFINE_BIN_PARTS_BUFFER, 2 * VXD_REFINE_BINS * n_bin_parts, real},
+        {VXD_REFINE_BIN_PARTS_BUFFER, (size_t)2 * VXD_REFINE_BINS * n_bin_parts, real},
         {VXD_REFINE_BIN_ALBEDO, VXD_REFINE_BINS, real},
         {VXD_REFINE_SCALARS, VXD_REFINE_N_SCALARS, sizeof(double)},
     };

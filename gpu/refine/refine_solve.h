@@ -285,7 +285,7 @@ VXD_HD void vxd_refine_light_matrix_item(const struct vxd_refine_view *view,
     for (int c = 0; cube >= 0 && c < 8; c++) {
         const vxd_refine_real *sums = call->cube_sums +
                                       (size_t)cube * VXD_REFINE_LIGHT_SUMS +
-                                      vxd_refine_pair_of(s, c, 8) * 45;
+                                      (size_t)vxd_refine_pair_of(s, c, 8) * 45;
         const vxd_refine_real *other =
             p + 9 * (size_t)view->corners[8 * (size_t)cube + (size_t)c];
 

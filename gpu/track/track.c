@@ -348,9 +348,10 @@ static enum vxd_status iterate(struct vxd_queue *queue, const struct track *trac
             .level = track->levels[k],
             .n = track->options.iterations[skipped + track->n_levels - 1 - k],
             .sums_after = k == 0 && !track->needs_grey,
-            .arrived = arrived++,
+            .arrived = arrived,
             .report = k == 0 && !track->needs_grey ? track->found : NULL};
 
+        arrived++; /* each launch counts its own thread blocks */
         if (call.n > 0 || call.sums_after) {
             VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_iterate)(queue, &call, err));
         }
