@@ -110,8 +110,8 @@ TREES = {
         ["-DVOXELD_SANITIZE=thread", "-DVOXELD_CUDA=OFF", *SANITIZER_BUILD, *NO_PAPER],
         only=r"^test_(gpu_(core|pool|sort|voxelize|surface|volume|volume_(cast|integrate|keep|scan)|"
         r"track|odometry|deform|hash_basic|sparse_(map|set|conv)|network|network_runs|"
-        r"svdag_(store|collect|copy|edit|undo|diff|mesh|query|carve|scan)|occupancy|occupancy_votes|"
-        r"render|field|field_(collide|query|volume)|grid)|"
+        r"svdag_(store|collect|copy|edit|query|carve|scan)|occupancy|occupancy_votes|"
+        r"render|field|field_(collide|query)|grid)|"
         r"client_(async|calls|maps|scenes|versions)|"
         r"server_(observe|idle|once|request|batch|fair|scheduler|voxelize|fields|named|weights|"
         r"registry|durable_(ahead|archive|backup|faults|mark|power)|scene_(faults|ages|start)|"
