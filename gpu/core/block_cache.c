@@ -115,24 +115,34 @@ enum vxd_status vxd_budget_fail(struct vxd_context *context, enum vxd_space spac
                                             : usage.device_budget_bytes);
 }
 
+void *vxd_machine_alloc(size_t n_bytes)
+{
+    void *memory;
+
+    if (posix_memalign(&memory, n_bytes >= HUGE_BLOCK ? HUGE_PAGE : ALIGNMENT, n_bytes) !=
+        0) {
+        return NULL;
+    }
+#if defined(MADV_HUGEPAGE)
+    /* This is advice: without huge pages small ones are used. */
+    if (n_bytes >= HUGE_BLOCK) {
+        (void)madvise(memory, n_bytes, MADV_HUGEPAGE);
+    }
+#endif
+    return memory;
+}
+
 static enum vxd_status memory_alloc(struct vxd_block_cache *cache, size_t n_bytes,
                                     void **out, struct vxd_err *err)
 {
     if (VXD_ON_CUDA(cache->context)) {
         return vxd_cuda_host_alloc(cache->context, n_bytes, out, err);
     }
-    if (posix_memalign(out, n_bytes >= HUGE_BLOCK ? HUGE_PAGE : ALIGNMENT, n_bytes) !=
-        0) {
-        *out = NULL;
+    *out = vxd_machine_alloc(n_bytes);
+    if (*out == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "the machine has no %zu bytes of memory left", n_bytes);
     }
-#if defined(MADV_HUGEPAGE)
-    /* This is advice: without huge pages small ones are used. */
-    if (n_bytes >= HUGE_BLOCK) {
-        (void)madvise(*out, n_bytes, MADV_HUGEPAGE);
-    }
-#endif
     return VXD_OK;
 }
 

@@ -44,6 +44,10 @@ void vxd_device_free(struct vxd_queue *queue, struct vxd_buffer *buffer);
 enum vxd_status vxd_host_alloc(struct vxd_context *context, size_t n_bytes,
                                struct vxd_buffer *out, struct vxd_err *err);
 
+/* Allocates memory of the machine that belongs to no context and no budget, in huge pages where there
+ * are such and it is worth it; free frees it. NULL: so much is not left. */
+void *vxd_machine_alloc(size_t n_bytes);
+
 /* Frees host memory at once: no queued work may still use it. Empties *buffer. */
 void vxd_host_free(struct vxd_context *context, struct vxd_buffer *buffer);
 
