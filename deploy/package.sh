@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds Debian packages (voxeld, voxelctl, libvoxeld0.2, libvoxeld-dev) and the Python wheel.
+# Builds Debian packages (voxeld, voxelctl, libvoxeld0.3, libvoxeld-dev) and the Python wheel.
 # The wheel needs pip; $PYTHON is the interpreter that has it (default python3).
 # usage: deploy/package.sh [--out FOLDER] [--build FOLDER] [--cuda]
 #        --out    where they go (default build/packages)

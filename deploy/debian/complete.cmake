@@ -2,7 +2,7 @@
 # Runs in CPack on the tree of each component: what Debian wants beside the files that
 # `cmake --install` brings.
 set(debian ${CMAKE_CURRENT_LIST_DIR})
-set(packages daemon=voxeld tools=voxelctl lib=libvoxeld0.2 dev=libvoxeld-dev)
+set(packages daemon=voxeld tools=voxelctl lib=libvoxeld0.3 dev=libvoxeld-dev)
 foreach(pair ${packages})
   string(REPLACE "=" ";" pair ${pair})
   list(GET pair 0 component)

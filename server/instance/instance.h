@@ -13,7 +13,7 @@
 #include "server/access/access.h"
 #include "server/config/config.h"
 
-#define VXD_VERSION "0.2.0"
+#define VXD_VERSION "0.3.0"
 
 enum vxd_server_state {
     VXD_STATE_RECOVERING = -1, /* scenes and maps come back; only health is answered */

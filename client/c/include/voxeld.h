@@ -45,10 +45,10 @@ extern "C" {
 #endif
 
 #define VOXELD_VERSION_MAJOR 0
-#define VOXELD_VERSION_MINOR 2
+#define VOXELD_VERSION_MINOR 3
 #define VOXELD_VERSION_PATCH 0
 
-/* Version of the library that runs, "0.2.0". Static. */
+/* Version of the library that runs, "0.3.0". Static. */
 VOXELD_API const char *voxeld_version(void);
 
 /* Errors ------------------------------------------------------------------------------ */

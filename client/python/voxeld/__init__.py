@@ -153,7 +153,7 @@ from .scene.records import (
 from .scenes import Scene
 from .watching import Heads, Watched, WatchPoint
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "Aborted",

@@ -115,7 +115,7 @@ def test_bundle_of_a_folder_without_a_build_is_refused(directory: Path) -> None:
 
 def test_bundle_needs_nothing_but_itself_and_glibc(bundle: Path) -> None:
     files = elf_files(bundle)
-    assert {"voxeld", "voxelctl", "bench_load", "libvoxeld.so.0.2.0"} <= {f.name for f in files}
+    assert {"voxeld", "voxelctl", "bench_load", "libvoxeld.so.0.3.0"} <= {f.name for f in files}
     for file in files:
         done = subprocess.run(
             ["/usr/bin/ldd", file], capture_output=True, text=True, env={}, check=True

@@ -102,7 +102,7 @@ def packages() -> Path:
 def test_packages_pass_lintian_without_errors(packages: Path) -> None:
     debs = sorted(packages.glob("*.deb"))
     names = [p.name.split("_")[0] for p in debs]
-    assert names == ["libvoxeld-dev", "libvoxeld0.2", "voxelctl", "voxeld"]
+    assert names == ["libvoxeld-dev", "libvoxeld0.3", "voxelctl", "voxeld"]
     tags = run("lintian", "--allow-root", "--fail-on", "error", *debs)
     print(tags)
     for kind, mark in (("errors", "E: "), ("warnings", "W: ")):

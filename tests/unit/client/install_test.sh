@@ -69,7 +69,7 @@ cp "$work/consumer.c" "$work/project/"
 cat >"$work/project/CMakeLists.txt" <<'PROJECT'
 cmake_minimum_required(VERSION 3.22)
 project(consumer LANGUAGES C)
-find_package(voxeld 0.2 REQUIRED)
+find_package(voxeld 0.3 REQUIRED)
 add_executable(consumer consumer.c)
 target_link_libraries(consumer PRIVATE voxeld::voxeld)
 PROJECT

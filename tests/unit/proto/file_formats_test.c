@@ -70,7 +70,7 @@ static void test_openapi_methods_and_schemas_are_complete(void)
 
     REQUIRE(d != NULL);
     CHECK_STR(text_at(d, "openapi"), "3.0.3");
-    CHECK_STR(text_at(d, "info|version"), "0.2.0");
+    CHECK_STR(text_at(d, "info|version"), "0.3.0");
     CHECK_STR(text_at(d, "paths|/v1/voxelize|post|summary"),
               "Point clouds to unique voxels with reduced features.");
     CHECK_STR(text_at(d, "paths|/v1/voxelize|post|x-voxeld-scope"), "read");

@@ -331,7 +331,7 @@ static void test_metrics_text_names_what_was_counted(void)
         "voxeld_queue_wait_seconds_count 1\n", /* status and the like never queue */
         "voxeld_queue_depth 0\n",
         "voxeld_rejected_total{reason=\"queue_full\"} 0\n",
-        "voxeld_build_info{version=\"0.2.0\",backend=\"cpu\"} 1\n",
+        "voxeld_build_info{version=\"0.3.0\",backend=\"cpu\"} 1\n",
         "process_resident_memory_bytes ",
         "voxeld_device_memory_bytes{use=\"budget\"} ",
     };
