@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the version in the build, in headers, in packages and in manifests, or checks it there.
 
-    python3 deploy/version.py          names the places that do not say what CMakeLists.txt says
-    python3 deploy/version.py 0.4.0    cuts that version: writes it everywhere, and the changelog's heading
+    python3 deploy/version.py         names the places that do not say what CMakeLists.txt says
+    python3 deploy/version.py 0.4.0   cuts that version: writes it everywhere, and the heading of
+                                      the changelog
 
 After a cut run proto/gen/generate.py. Where the minor number rises, so does the soname; then build,
 and tests/unit/client/abi_test.sh --write makes the new baseline (deploy/COMPATIBILITY.md)."""
