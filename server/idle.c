@@ -5,12 +5,37 @@
 
 #include "gpu/core/core.h"
 #include "proto/base/clock.h"
+#include "server/observe/process.h"
 #include "server/schedule/schedule.h"
 
 /* Less is not worth the page faults of the next request. */
-#define MUCH_BYTES ((size_t)64 << 20)
+#define MUCH_BYTES (UINT64_C(64) << 20)
 /* A daemon that is never idle would keep the most that it ever needed at once, of every size of block. */
 #define BUSY_NS (INT64_C(60) * 1000000000)
+
+/* malloc counts what it has given back as free all the same, so only what is resident says that there is
+ * something to give. */
+static void give_back(struct vxd_idle *idle)
+{
+#if defined(__GLIBC__)
+    uint64_t resident_bytes;
+    uint64_t virtual_bytes;
+    uint64_t used_bytes;
+    uint64_t free_bytes;
+
+    vxd_process_get_memory(&resident_bytes, &virtual_bytes);
+    vxd_process_get_heap(&used_bytes, &free_bytes);
+    if (idle->resident_bytes == 0 || resident_bytes < idle->resident_bytes) {
+        idle->resident_bytes = resident_bytes;
+    } else if (resident_bytes - idle->resident_bytes > MUCH_BYTES &&
+               free_bytes > MUCH_BYTES) {
+        (void)malloc_trim(0);
+        vxd_process_get_memory(&idle->resident_bytes, &virtual_bytes);
+    }
+#else
+    (void)idle;
+#endif
+}
 
 void vxd_idle_tick(struct vxd_server *server, struct vxd_idle *idle)
 {
@@ -24,18 +49,5 @@ void vxd_idle_tick(struct vxd_server *server, struct vxd_idle *idle)
     }
     idle->trimmed_ns = now_ns;
     vxd_context_trim(server->context);
-#if defined(__GLIBC__)
-    {
-        /* Bytes that were given back are still counted as free, so only growth says that there is
-         * something to give. */
-        size_t free_bytes = mallinfo2().fordblks;
-
-        if (free_bytes < idle->free_bytes) {
-            idle->free_bytes = free_bytes;
-        } else if (free_bytes - idle->free_bytes > MUCH_BYTES) {
-            (void)malloc_trim(0);
-            idle->free_bytes = free_bytes;
-        }
-    }
-#endif
+    give_back(idle);
 }

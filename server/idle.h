@@ -6,12 +6,13 @@
 #include "server/instance/instance.h"
 
 struct vxd_idle {
-    size_t free_bytes;  /* of malloc's, the least since they were last given back */
-    int64_t trimmed_ns; /* when it last did so; 0 = never */
+    uint64_t
+        resident_bytes; /* the least since malloc last gave memory back; 0 = not looked at */
+    int64_t trimmed_ns; /* when it last looked; 0 = never */
 };
 
 /* Frees the engine's blocks that nobody took since it last did so, and has malloc give back what
- * it holds, where that is much more than it was. While a request runs it does so once a minute
+ * it holds, where much more is resident than was. While a request runs it does so once a minute
  * only, since on a GPU that may wait for what runs there. To be called every few seconds, by one
  * thread. */
 void vxd_idle_tick(struct vxd_server *server, struct vxd_idle *idle);
