@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from c_client import CClient, formatted
+from c_client import CClient
+from c_names import formatted
 from command_line import FOLDER, HEAD
 from model import Field, Message, Schema, Types, snake
 
