@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from c_replies import CReplies
-from c_requests import CRequests
+from clients.c_replies import CReplies
+from clients.c_requests import CRequests
 from model import Method
 
 LATER = """/* What an asynchronous call needs at its end. */
@@ -79,7 +79,7 @@ ASYNC = """enum voxeld_status voxeld_{name}_async(struct voxeld_client *client,
     }}
     later->callback = callback;
     later->context = context;
-{keep}    VXD_TRY(build_{name}(&call, request, &body));
+{keep}    VXD_TRY({builds}(&call, request, &body));
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_{upper};
     call.request.{name} = &body;
     VXD_TRY(vxd_exchange_send_async(&call, {name}_ended, later));
@@ -117,7 +117,8 @@ class CLater(CRequests, CReplies):
             request=face["request"],
             message=method.request.c,
             init=method.request.c_init,
-            changes="true" if method.mutates else "false",
+            changes=self.changes(method),
+            builds=self.build_function(method),
             keep=keep,
         ))
 

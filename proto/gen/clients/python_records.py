@@ -4,11 +4,12 @@ those that requests have."""
 
 from __future__ import annotations
 
+import keyword
 import re
 
 from model import Field, Message, Method, snake
-from python_names import HEAD, SCALARS, PythonNames, plural
-from python_text import WIDTH, docstring, own_comment, sentence
+from clients.python_names import HEAD, SCALARS, PythonNames, plural
+from clients.python_text import WIDTH, docstring, own_comment, sentence
 
 ELEMENTS = {  # of tensors in NumPy: the type, and as the wire has it
     "INT8": ("np.int8", "|i1"),
@@ -223,22 +224,36 @@ class PythonRecords(PythonNames):
     def emit_writer(self, message: Message) -> str:
         """A record as a message, of records that requests have."""
         name = self.records[message.name]["class"]
-        values = []
-        for f in message.fields:
-            if f.is_message and f.message_of.name == "Vec3":
-                values.append(f'{f.name}=wire.vec3(value.{f.name}, f"{{field}}.{f.name}"),')
-            else:
-                values.append(f"{f.name}=value.{f.name},")
+        values = {
+            f.name: self.written(f, f"value.{self.name_of(f)}", f'f"{{field}}.{f.name}"')
+            for f in message.fields
+            if f.name not in self.records[message.name].get("reply_only", [])
+        }
+        words = {name: value for name, value in values.items() if keyword.iskeyword(name)}
+        rows = [f"{name}={value}," for name, value in values.items() if name not in words]
+        if words:
+            given = ", ".join(f'"{name}": {value}' for name, value in words.items())
+            rows.append(f"**{{{given}}},")
         return "\n".join(
             [
                 f"def {snake(name)}_message(value: {name}, field: str) -> Any:",
                 "    return exchange.message_of(",
                 f"        {self.module_of(message)}.{message.name},",
                 "        field,",
-                *(f"        {v}" for v in values),
+                *(f"        {row}" for row in rows),
                 "    )",
             ]
         )
+
+    def written(self, f: Field, value: str, field: str) -> str:
+        """A record's member as its message's field takes it; field: the path in errors."""
+        if f.path in self.face["convert"]:
+            return str(self.face["convert"][f.path]).format(value, field)
+        if f.is_message and f.message_of.name == "Vec3":
+            return f"wire.vec3({value}, {field})"
+        if f.is_enum:
+            return f"exchange.choice_of({value}, {self.choices_name(f.enum_of)}, {field})"
+        return value
 
     def emit_oneof(self, path: str, constant: str) -> str:
         """Records that a oneof may be, each with the field's name and what writes it."""
@@ -256,7 +271,9 @@ class PythonRecords(PythonNames):
         in_requests = {
             f.message_of.name
             for p in self.all_parameters()
-            if (f := p.field).is_message and not f.is_repeated and not f.is_tensor
+            if (f := p.field).is_message
+            and not f.is_tensor
+            and not (f.is_repeated and self.of_field("convert", f))
         }
         enums = [self.choices_line(self.schema.enums[name]) for name in self.face["choices"]]
         blocks = [self.emit_record(m) for m in messages]

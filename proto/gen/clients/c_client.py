@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from c_later import CLater
-from c_names import PARAMETER_TYPES, formatted
+from clients.c_later import CLater
+from clients.c_names import PARAMETER_TYPES, formatted
 from model import Field, Method, Schema, plural
 
 HEAD = """// SPDX-License-Identifier: Apache-2.0
@@ -83,7 +83,7 @@ class CClient(CLater):
         if has_record:
             arguments.append(f"const struct {face['request']} *request")
             options = "&request->call"
-            builds = [f"VXD_TRY(build_{method.name}(&call, request, &body));"]
+            builds = [f"VXD_TRY({self.build_function(method)}(&call, request, &body));"]
         else:
             arguments.append("const struct voxeld_call *options")
             fields = self.parameter_fields(method, face)
@@ -91,7 +91,6 @@ class CClient(CLater):
             options = "options"
             builds = [line for f, _ in fields for line in self.build_parameter(f, method, face)]
         builds += [f"body.{name} = {value};" for name, value in face.get("set", {}).items()]
-        changes = method.mutates or face.get("changes", False)
         is_optional = method.mutates or "record" in face
         declared, begin, end = self.result_statements(method, face, is_optional)
         arguments += [self.result_argument(face), *self.also_returned(method, face)]
@@ -110,7 +109,7 @@ class CClient(CLater):
                 [
                     *begin,
                     f"VXD_TRY(vxd_exchange_begin(&call, client, {options}, "
-                    f"{'true' if changes else 'false'}));",
+                    f"{self.changes(method)}));",
                     *builds,
                     f"call.request.method_case = "
                     f"VOXELD__V1__REQUEST__METHOD_{method.name.upper()};",
@@ -184,8 +183,6 @@ class CClient(CLater):
         self.assert_enums()
         for method in self.methods():
             self.emit_build(method)
-            if "builds" in self.face:  # what sends it and reads the reply is by hand
-                continue
             self.emit_open(method)
             self.emit_read(method)
             self.emit_public(method, self.method_face(method))

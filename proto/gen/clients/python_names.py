@@ -18,6 +18,7 @@ from __future__ import annotations
 '''
 SCALARS = {Types.TYPE_BOOL: "bool", Types.TYPE_STRING: "str", Types.TYPE_BYTES: "bytes"}
 SCALARS |= dict.fromkeys((Types.TYPE_DOUBLE, Types.TYPE_FLOAT), "float")
+HEADER = "the header"  # has parameters that are no field of the request
 
 
 def plural(noun: str) -> str:
@@ -26,14 +27,36 @@ def plural(noun: str) -> str:
 
 
 @dataclass
-class Parameter:
-    """One argument of a method: the field it fills, and where that is."""
+class Argument:
+    """One argument of a method."""
 
     name: str
     default: str
     is_keyword: bool
+
+
+@dataclass
+class Parameter(Argument):
+    """One that fills a field, and where that is."""
+
     field: Field
-    owner: str  # field of the request whose message has it; "" = the request
+    owner: str  # field of the request whose message has it; "" = the request, HEADER = beside it
+
+    @property
+    def is_cloud(self) -> bool:
+        return is_cloud(self.field)
+
+
+@dataclass
+class Own(Argument):
+    """One that is no field: what the face sets is made of it."""
+
+    type: str
+    doc: str
+
+
+def is_cloud(f: Field) -> bool:
+    return f.is_message and f.message_of.name == "Cloud"
 
 
 class PythonNames:
@@ -71,7 +94,7 @@ class PythonNames:
         return repr(tuple(names))
 
     def choices_name(self, enum: Enum) -> str:
-        return f"{snake(enum.name).upper()}S"
+        return f"{snake(enum.name).upper().replace('.', '_')}S"
 
     def choices_line(self, enum: Enum) -> str:
         """The constant, a word a line where a line would be too long."""
@@ -89,26 +112,35 @@ class PythonNames:
             if self.name_of(f) == name:
                 return f, ""
         for f in request.fields:
-            if f.is_message and not f.is_repeated and not f.is_tensor:
+            if is_cloud(f) or (f.is_message and not f.is_repeated and not f.is_tensor):
                 inner = f.message_of
                 if inner.name not in self.records and inner.has(name):
                     return inner.field(name), f.name
+        if self.schema.messages["RequestHeader"].has(name):
+            return self.schema.messages["RequestHeader"].field(name), HEADER
         fail(f"faces/{self.noun}.toml: {request.name} has no {name}")
         raise AssertionError
 
-    def parameters(self, face: dict[str, Any]) -> list[Parameter]:
+    def arguments(self, face: dict[str, Any]) -> list[Argument]:
+        """All of a method's, as its signature has them."""
         method = self.schema.method(face["method"])
-        found = []
+        found: list[Argument] = []
         is_keyword = False
         for word in re.findall(r"[^,(]+(?:\([^)]*\))?", face.get("signature", "")):
             name, _, default = word.strip().partition("=")
             if name == "*":
                 is_keyword = True
                 continue
+            if name in face.get("own", {}):
+                found.append(Own(name, default, is_keyword, *face["own"][name]))
+                continue
             of = face.get("names", {}).get(name, name)
             field, owner = self.find_field(method.request, of)
             found.append(Parameter(name, default, is_keyword, field, owner))
         return found
+
+    def parameters(self, face: dict[str, Any]) -> list[Parameter]:
+        return [a for a in self.arguments(face) if isinstance(a, Parameter)]
 
     def all_parameters(self) -> list[Parameter]:
         return [p for face in self.face["methods"] for p in self.parameters(face)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from c_names import CNames
+from clients.c_names import CNames
 from model import Field, Message, Method, Schema, Types, snake
 
 

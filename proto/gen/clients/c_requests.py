@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from c_names import CNames
+from clients.c_names import CNames
 from model import Field, Message, Method, Schema, Types, fail, snake
 
 
@@ -244,11 +244,9 @@ out:
             return
         body = self.build_statements(method.request, "in->", "out->")
         tries = any("VXD_TRY" in line for line in body)
-        name = f"build_{method.name}"
-        if "builds" in self.face:
-            name = f"vxd_exchange_build_{method.name}"
+        name = self.build_function(method)
         self.add(
-            f"{'' if 'builds' in self.face else 'static '}enum vxd_status {name}("
+            f"{'static ' if name.startswith('build_') else ''}enum vxd_status {name}("
             "struct vxd_exchange *call, "
             f"const struct {face['request']} *in, {method.request.c} *out)\n{{\n"
             + ("enum vxd_status status = VXD_OK;\n\n" if tries else "(void)call;\n")

@@ -70,6 +70,17 @@ class CNames:
         """The C name of an enumerator; empty where it has none."""
         return self.face.get("values", {}).get(name, f"{ours}{name.removeprefix(wire)}")
 
+    def build_function(self, method: Method) -> str:
+        """What makes the request; one that others call as well is declared in exchange.h."""
+        is_shared = method.name in self.face.get("builds", [])
+        return f"vxd_exchange_build_{method.name}" if is_shared else f"build_{method.name}"
+
+    def changes(self, method: Method) -> str:
+        """Whether a call changes something, as C has it."""
+        face = self.method_face(method)
+        always = method.mutates or face.get("changes", False)
+        return str(face.get("changes_if", "true" if always else "false"))
+
     def methods(self) -> list[Method]:
         by_hand = self.face.get("by_hand", [])
         ours = [m for m in self.schema.methods if m.request.file in self.files]
