@@ -35,6 +35,8 @@ FUNCTIONS = {
 FLAGS = ("waits_apart", "releases_first", "takes_parts")
 # What service/noun does for every noun: on the write lane, and without a lane.
 NOUN_WORK = {
+    "create": {"check": True, "submit": "create_submit", "finish": "create_finish",
+               "release": "create_release"},
     "drop": {"check": "named_check", "submit": "drop_submit", "finish": "drop_finish",
              "release": "release", "releases_first": True},
     "list": {"check": "list_check", "submit": "list_submit", "finish": "read_finish",

@@ -79,16 +79,12 @@ enum vxd_status vxd_voxelize_from_file(struct vxd_request *request,
 
 /* map */
 enum vxd_status vxd_map_create_check(struct vxd_request *request, struct vxd_err *err);
-enum vxd_status vxd_map_create_submit(struct vxd_request *request,
-                                      struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_map_create_finish(struct vxd_request *request,
-                                      struct vxd_queue *queue, struct vxd_err *err);
-void vxd_map_release(struct vxd_request *request, struct vxd_queue *queue);
 enum vxd_status vxd_map_insert_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_map_insert_submit(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_map_insert_finish(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
+void vxd_map_release(struct vxd_request *request, struct vxd_queue *queue);
 enum vxd_status vxd_map_find_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_map_erase_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_map_erase_submit(struct vxd_request *request, struct vxd_queue *queue,
@@ -227,11 +223,6 @@ enum vxd_status vxd_scene_collect_finish(struct vxd_request *request,
 
 /* volume */
 enum vxd_status vxd_volume_create_check(struct vxd_request *request, struct vxd_err *err);
-enum vxd_status vxd_volume_create_submit(struct vxd_request *request,
-                                         struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_volume_create_finish(struct vxd_request *request,
-                                         struct vxd_queue *queue, struct vxd_err *err);
-void vxd_volume_release(struct vxd_request *request, struct vxd_queue *queue);
 enum vxd_status vxd_volume_integrate_check(struct vxd_request *request,
                                            struct vxd_err *err);
 enum vxd_status vxd_volume_integrate_submit(struct vxd_request *request,
@@ -245,6 +236,7 @@ enum vxd_status vxd_volume_integrate_from_file(struct vxd_request *request,
                                                struct vxd_err *err);
 enum vxd_status vxd_volume_cast_rays_check(struct vxd_request *request,
                                            struct vxd_err *err);
+void vxd_volume_release(struct vxd_request *request, struct vxd_queue *queue);
 enum vxd_status vxd_volume_render_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_volume_render_submit(struct vxd_request *request,
                                          struct vxd_queue *queue, struct vxd_err *err);
@@ -339,14 +331,10 @@ enum vxd_status vxd_volume_refine_cancel_submit(struct vxd_request *request,
 /* posegraph */
 enum vxd_status vxd_posegraph_create_check(struct vxd_request *request,
                                            struct vxd_err *err);
-enum vxd_status vxd_posegraph_create_submit(struct vxd_request *request,
-                                            struct vxd_queue *queue, struct vxd_err *err);
-enum vxd_status vxd_posegraph_create_finish(struct vxd_request *request,
-                                            struct vxd_queue *queue, struct vxd_err *err);
-void vxd_posegraph_release(struct vxd_request *request, struct vxd_queue *queue);
 enum vxd_status vxd_posegraph_add_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_posegraph_add_submit(struct vxd_request *request,
                                          struct vxd_queue *queue, struct vxd_err *err);
+void vxd_posegraph_release(struct vxd_request *request, struct vxd_queue *queue);
 void vxd_posegraph_add_forget(struct vxd_request *request);
 enum vxd_status vxd_posegraph_solve_check(struct vxd_request *request,
                                           struct vxd_err *err);
