@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the methods on named things as wholes share (server/registry/named): list, get and drop are the
- * same functions for every noun, which finds itself by `noun` of the method's row; create has helpers.
+ * same functions for every noun, which finds itself by `noun` of the method's row; create is for those that
+ * hand in a maker, and has helpers for others.
  * List and get are stages of a lane, or, of nouns that all lanes use, answered without one.
  * Fields of messages are found by their names, which are the same for all nouns: `name` and `missing_ok`
  * of requests, `existed` of replies. */
