@@ -4,7 +4,7 @@ they make. The header also declares what the noun's other files define, and what
 
 from __future__ import annotations
 
-from c_client import formatted
+from clients.c_names import formatted
 from command_json import CommandJson
 from command_line import FOLDER, HEAD, CommandLine, ident
 from model import Message, Types

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from c_client import formatted
+from clients.c_names import formatted
 from command_line import FOLDER, HEAD, CommandLine, ident
 from model import Field, Message, Types
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-from c_client import formatted
+from clients.c_names import formatted
 from command_line import FOLDER, HEAD, CommandLine, ident
 
 WIDTH = 80

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from c_client import formatted
+from clients.c_names import formatted
 from command_json import CommandJson
 from command_line import HEAD, CommandLine, ident
 from model import Field, Method, Schema, Types

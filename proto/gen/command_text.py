@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from c_client import formatted
+from clients.c_names import formatted
 from command_line import FOLDER, HEAD, CommandLine
 from model import INTEGERS_32, Field, Message, Types, fail
 

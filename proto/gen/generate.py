@@ -13,8 +13,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-import c_client
-import c_header
 import command_arguments
 import command_json
 import command_manuals
@@ -23,12 +21,13 @@ import command_text
 import message_reader
 import objects
 import openapi
-import python_client
 import ranges
 import reference
+import server_methods
 import shapes
 import shells
 import stock
+from clients import c_client, c_header, python_classes, python_client
 from command_line import CommandLine
 from model import Schema
 
@@ -51,9 +50,11 @@ def all_outputs() -> dict[str, str]:
     made |= objects.outputs(schema)
     made |= ranges.outputs(schema)
     made |= shapes.outputs(schema)
+    made |= server_methods.outputs(schema)
     faces = {p.stem: tomllib.loads(p.read_text()) for p in sorted((HERE / "faces").glob("*.toml"))}
     made |= shells.outputs(schema, faces)
     made |= command_runs.outputs(schema, faces)
+    made |= python_classes.outputs(schema, faces)
     for noun, face in faces.items():
         made |= c_header.outputs(schema, noun, face)
         made |= c_client.outputs(schema, noun, face)

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from c_client import CClient, formatted
+from clients.c_client import CClient
+from clients.c_names import formatted
 from command_line import FOLDER, HEAD
 from model import Field, Message, Schema, Types, snake
 

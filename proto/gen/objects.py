@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from c_client import formatted
+from clients.c_names import formatted
 from model import Field, Message, Method, Schema, Types, fail, snake
 
 NOUNS = ("map", "scene", "network", "volume", "odometry", "posegraph", "file", "backup")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import re
 
-from c_client import formatted
+from clients.c_names import formatted
 from model import Field, Message, Schema, Types
 
 HEAD = """// SPDX-License-Identifier: Apache-2.0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from c_client import formatted
+from clients.c_names import formatted
 from model import Field, Message, Schema, Types, snake
 
 NAME = "proto/base/shapes.h"

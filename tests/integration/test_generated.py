@@ -75,7 +75,7 @@ def generated_header(noun: str) -> str:
     """What would be the noun's installed header if it had none."""
     sys.path.insert(0, str(GEN))
     try:
-        model, c_header = map(importlib.import_module, ("model", "c_header"))
+        model, c_header = map(importlib.import_module, ("model", "clients.c_header"))
     finally:
         sys.path.remove(str(GEN))
     face = tomllib.loads((GEN / "faces" / f"{noun}.toml").read_text())

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Turns the wire's reply into the public struct. The server is not trusted: every
- * length is checked against the counts, every index against its array, before a
- * pointer goes out. */
+/* The arrays of a reply to Voxelize as the public struct has them. The server is not trusted: every
+ * length is checked against the counts, every index against its array, before a pointer goes out. */
 #include "client/c/voxelize/c_voxelize.h"
 
 enum {
@@ -18,47 +17,49 @@ static enum vxd_status tensor(const Voxeld__V1__Tensor *t, const char *name,
     return requested ? vxd_reply_tensor(t, name, dtype, shape, n_axes, out, err) : VXD_OK;
 }
 
-static enum vxd_status items(struct voxeld_voxels *v,
-                             const struct vxd_voxelize_expect *expect,
+/* What a reply must hold to answer its request. */
+struct expect {
+    uint32_t outputs;
+    uint32_t reduce; /* 0: no features */
+    uint32_t max_points;
+};
+
+static struct expect expect_of(const struct voxeld_voxelize_request *request)
+{
+    struct expect expect = {.outputs = request->outputs,
+                            .reduce = request->reduce,
+                            .max_points = request->max_points};
+
+    if (expect.outputs == 0) {
+        expect.outputs = (uint32_t)VOXELD_OUTPUT_COORDS | VOXELD_OUTPUT_COUNTS;
+    }
+    if (request->no_features) {
+        expect.reduce = 0;
+    } else if (expect.reduce == 0) {
+        expect.reduce = VOXELD_REDUCE_MEAN;
+    }
+    return expect;
+}
+
+/* Checks the items against the request and the voxels, and counts the points of all. */
+static enum vxd_status items(struct voxeld_voxels *v, size_t n_clouds,
                              struct vxd_err *err)
 {
-    const Voxeld__V1__VoxelizeResponse *in = vxd_result_reply(v)->response->voxelize;
-    struct voxeld_item *list;
-
-    if (in->n_items != expect->n_clouds) {
+    if (v->n_items != n_clouds) {
         return vxd_reply_bad(err, "items", "not one for each cloud");
     }
-    list = vxd_reply_alloc(vxd_result_reply(v), in->n_items, sizeof *list);
-    if (list == NULL) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the result");
-    }
-    for (size_t i = 0; i < in->n_items; i++) {
-        const Voxeld__V1__VoxelizeItem *item = in->items[i];
+    for (size_t i = 0; i < v->n_items; i++) {
+        const struct voxeld_item *item = &v->items[i];
 
-        if (item->first_voxel > in->n_voxels ||
-            item->n_voxels > in->n_voxels - item->first_voxel) {
+        if (item->first_voxel > v->n_voxels ||
+            item->n_voxels > v->n_voxels - item->first_voxel) {
             return vxd_reply_bad(err, "items", "voxels outside the array");
         }
         if (item->first_point != v->n_points ||
             !vxd_size_add(v->n_points, (size_t)item->n_points, &v->n_points)) {
             return vxd_reply_bad(err, "items", "the points do not follow one another");
         }
-        list[i] = (struct voxeld_item){
-            .stamp_ns = item->stamp_ns,
-            .frame_id = item->frame_id,
-            .n_points = item->n_points,
-            .n_used = item->n_used,
-            .n_non_finite = item->n_non_finite,
-            .n_out_of_range = item->n_out_of_range,
-            .n_over_max_voxels = item->n_over_max_voxels,
-            .n_over_max_points = item->n_over_max_points,
-            .first_voxel = (size_t)item->first_voxel,
-            .n_voxels = (size_t)item->n_voxels,
-            .first_point = (size_t)item->first_point,
-        };
     }
-    v->items = list;
-    v->n_items = in->n_items;
     return VXD_OK;
 }
 
@@ -96,8 +97,7 @@ out:
     return status;
 }
 
-static enum vxd_status features(struct voxeld_voxels *v,
-                                const struct vxd_voxelize_expect *expect,
+static enum vxd_status features(struct voxeld_voxels *v, const struct expect *expect,
                                 struct vxd_err *err)
 {
     const Voxeld__V1__VoxelizeResponse *in = vxd_result_reply(v)->response->voxelize;
@@ -134,94 +134,47 @@ out:
     return status;
 }
 
-static enum vxd_status echo(struct voxeld_voxels *v, struct vxd_err *err)
+static enum vxd_status grid(struct voxeld_voxels *v, struct vxd_err *err)
 {
-    const Voxeld__V1__Response *response = vxd_result_reply(v)->response;
-    const Voxeld__V1__VoxelizeResponse *in = response->voxelize;
+    const Voxeld__V1__VoxelizeResponse *in = vxd_result_reply(v)->response->voxelize;
 
-    if (in->n_grid != 0 && in->n_grid != 3) {
-        return vxd_reply_bad(err, "grid", "not three numbers");
+    return in->n_grid == 0
+               ? VXD_OK
+               : vxd_reply_int32s(in->grid, in->n_grid, "grid", 3, v->grid, err);
+}
+
+static enum vxd_status merged(struct voxeld_voxels *v, bool merges, struct vxd_err *err)
+{
+    const Voxeld__V1__VoxelizeMerged *in =
+        vxd_result_reply(v)->response->voxelize->merged;
+
+    if (in == NULL) {
+        return merges ? vxd_reply_bad(err, "merged", "requested, but missing") : VXD_OK;
     }
-    for (size_t i = 0; i < in->n_grid; i++) {
-        v->grid[i] = in->grid[i];
-    }
-    vxd_reply_vec3(in->size, v->size_m);
-    vxd_reply_vec3(in->origin, v->origin_m);
-    vxd_reply_vec3(in->low, v->low_m);
-    v->rule = (enum voxeld_rule)in->rule;
-    v->engine_ms = in->engine_ms;
-    v->queue_ms = response->header->queue_ms;
-    v->total_ms = response->header->total_ms;
-    v->request_id = response->header->request_id;
-    if (in->merged != NULL) {
-        v->n_merged = in->merged->n_new;
-        v->n_map_entries = in->merged->n_entries;
-    }
-    v->replayed = response->header->replayed;
-    v->arrays_dropped = response->header->arrays_dropped;
+    v->n_merged = in->n_new;
+    v->n_map_entries = in->n_entries;
     return VXD_OK;
 }
 
-struct vxd_voxelize_expect
-vxd_voxelize_expect_of(const struct voxeld_voxelize_request *request)
+enum vxd_status vxd_voxels_check(const struct voxeld_voxelize_request *request,
+                                 struct voxeld_voxels *voxels, struct vxd_err *err)
 {
-    struct vxd_voxelize_expect expect = {
-        .n_clouds = request->n_clouds,
-        .outputs = request->outputs,
-        .reduce = request->reduce,
-        .max_points = request->max_points,
-        .merges = request->merge.map != NULL,
-    };
-
-    if (expect.outputs == 0) {
-        expect.outputs = (uint32_t)VOXELD_OUTPUT_COORDS | VOXELD_OUTPUT_COUNTS;
-    }
-    if (request->no_features) {
-        expect.reduce = 0;
-    } else if (expect.reduce == 0) {
-        expect.reduce = VOXELD_REDUCE_MEAN;
-    }
-    return expect;
-}
-
-enum vxd_status vxd_voxels_open(struct vxd_reply *take_reply,
-                                const struct vxd_voxelize_expect *expect,
-                                struct voxeld_voxels **out, struct vxd_err *err)
-{
-    struct voxeld_voxels *voxels = vxd_result_new(take_reply, sizeof *voxels, err);
-    const Voxeld__V1__Response *response;
+    const struct expect expect = expect_of(request);
     enum vxd_status status;
 
-    if (voxels == NULL) {
-        vxd_reply_close(take_reply);
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    response = vxd_result_reply(voxels)->response;
-    if (response->voxelize->n_voxels > INT32_MAX) {
+    if (voxels->n_voxels > INT32_MAX) {
         /* This is also the largest index that an int32 inverse map can hold. */
-        status = vxd_reply_bad(err, "n_voxels", "more than 2^31 - 1");
-        goto out;
+        return vxd_reply_bad(err, "n_voxels", "more than 2^31 - 1");
     }
-    voxels->n_voxels = (size_t)response->voxelize->n_voxels;
-    VXD_TRY(echo(voxels, err));
-    if (!voxels->arrays_dropped || response->voxelize->n_items > 0) {
-        VXD_TRY(items(voxels, expect, err));
+    VXD_TRY(grid(voxels, err));
+    if (!voxels->arrays_dropped || voxels->n_items > 0) {
+        VXD_TRY(items(voxels, request->n_clouds, err));
     }
     if (!voxels->arrays_dropped) {
-        VXD_TRY(integers(voxels, expect->outputs, err));
-        VXD_TRY(features(voxels, expect, err));
+        VXD_TRY(integers(voxels, expect.outputs, err));
+        VXD_TRY(features(voxels, &expect, err));
     }
-    if (expect->merges && response->voxelize->merged == NULL) {
-        VXD_TRY(vxd_reply_bad(err, "merged", "requested, but missing"));
-    }
-    *out = voxels;
-    return VXD_OK;
+    status = merged(voxels, request->merge.map != NULL, err);
 out:
-    voxeld_voxels_free(voxels);
     return status;
-}
-
-void voxeld_voxels_free(struct voxeld_voxels *voxels)
-{
-    vxd_result_free(voxels);
 }

@@ -94,11 +94,14 @@ from .generated.map_records import (
 from .generated.posegraph_records import (
     PosegraphAdded,
     PosegraphContent,
+    PosegraphEdge,
     PosegraphInfo,
     PosegraphKeyframeAdded,
     PosegraphMatch,
+    PosegraphNode,
     PosegraphOptimized,
     PosegraphPlaces,
+    PosegraphPrior,
     PosegraphRebuilding,
     PosegraphRebuilt,
     PosegraphRunning,
@@ -127,7 +130,7 @@ from .generated.volume_records import (
 from .generated.why_records import Why, WhyAhead
 from .maps import Map, Merge
 from .volume.keyframes import Keyframe
-from .posegraphs import Posegraph, PosegraphEdge, PosegraphNode, PosegraphPrior
+from .posegraphs import Posegraph
 from .odometries import Odometry
 from .shown import show_all
 from .volumes import Volume

@@ -10,30 +10,17 @@ from types import TracebackType
 import numpy as np
 import numpy.typing as npt
 
-from voxeld.v1 import rpc_pb2, voxelize_pb2
+from voxeld.v1 import voxelize_pb2
 
-from . import wire
+from . import exchange, wire
 from .calls import DEFAULT_IN_FLIGHT, DEFAULT_REPLY_BYTES
 from .cloud import Pose
-from .errors import Error, InvalidArgument
-from .generated import (
-    admin_client,
-    backup_client,
-    map_client,
-    odometry_client,
-    posegraph_client,
-    scene_client,
-    slac_client,
-    token_client,
-    volume_client,
-    why_client,
-)
+from .errors import InvalidArgument
+from .generated.client_class import ClientMethods
 from .maps import Merge, merge_request
-from .networks import NetworkCalls
 from .pipeline import Pipeline
 from .points import Points, clouds_of, pose_of
 from .reply import OUTPUTS, REDUCTIONS, RULES, Expect, Voxels, voxels_of
-from .scenes import SceneCalls
 from .transport import Tls
 from .watching import WatchCalls
 
@@ -95,7 +82,7 @@ def connect(
     )
 
 
-class Client(NetworkCalls, SceneCalls, WatchCalls):
+class Client(ClientMethods, WatchCalls):
     """A connection to a daemon; connect() makes it, `with` or close() ends it.
 
     Any number of threads may use it at once. Failing calls never wait: without a connection
@@ -229,74 +216,27 @@ class Client(NetworkCalls, SceneCalls, WatchCalls):
 
         The size is checked against the server's limit before anything is sent.
         """
-        of_array = {
-            "stamp_ns": stamp_ns,
-            "frame_id": frame_id,
-            "T_map_sensor": pose_of(pose),
-        }
-        clouds = clouds_of(points, {k: v for k, v in of_array.items() if v})
+        clouds = clouds_of(
+            points, stamp_ns=stamp_ns, frame_id=frame_id, T_map_sensor=pose_of(pose)
+        )
         request, expect = voxelize_request(
             size, range, rule, order, origin, features, reduce, outputs, len(clouds)
         )
         try:
             request.max_points = max_points
             request.max_voxels = max_voxels
-            header = rpc_pb2.RequestHeader(
-                stream=stream, keep_last=keep_last, max_age_ms=max_age_ms
-            )
         except (TypeError, ValueError) as e:
             raise InvalidArgument(str(e)) from None
         if merge is not None:
             request.merge.CopyFrom(merge_request(merge))
-            header.sequence = self._numbered(sequence)
         expect = dataclasses.replace(expect, max_points=max_points, merges=merge is not None)
-        parts = wire.voxelize_parts(request, clouds)
-        response, arrays = self._exchange("voxelize", header, parts, timeout, request_id)
-        try:
-            return voxels_of(response, arrays, expect)
-        except Error as e:
-            e.request_id = response.header.request_id
-            e.sequence = header.sequence
-            raise
-
-    map_create = map_client.map_create
-    map = map_client.map
-    maps = map_client.maps
-    map_load = map_client.map_load
-    map_drop = map_client.map_drop
-
-    slac_optimize = slac_client.slac_optimize
-    slac_progress = slac_client.slac_progress
-    slac_cancel = slac_client.slac_cancel
-    slac_apply = slac_client.slac_apply
-    slac_deform_volume = slac_client.slac_deform_volume
-
-    server_info = admin_client.server_info
-    status = admin_client.status
-    self_test = admin_client.self_test
-    set_log_level = admin_client.set_log_level
-    backup = admin_client.backup
-    backups = backup_client.backups
-    backup_drop = backup_client.backup_drop
-    why = why_client.why
-
-    token_issue = token_client.token_issue
-    odometry_create = odometry_client.odometry_create
-    odometry = odometry_client.odometry
-    odometries = odometry_client.odometries
-    odometry_drop = odometry_client.odometry_drop
-    scene = scene_client.scene
-    scenes = scene_client.scenes
-    scene_drop = scene_client.scene_drop
-
-    volume_create = volume_client.volume_create
-    volume = volume_client.volume
-    volumes = volume_client.volumes
-    volume_drop = volume_client.volume_drop
-    posegraph_create = posegraph_client.posegraph_create
-    posegraph = posegraph_client.posegraph
-    posegraphs = posegraph_client.posegraphs
-    posegraph_drop = posegraph_client.posegraph_drop
+        reply = exchange.send(
+            self, "voxelize", request, exchange.clouds("clouds", request, clouds), timeout,
+            request_id, None if merge is None else sequence,
+            stream=stream, keep_last=keep_last, max_age_ms=max_age_ms,
+        )  # fmt: skip
+        with reply:
+            return voxels_of(reply, expect)
 
 
 def chosen(

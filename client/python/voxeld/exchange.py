@@ -5,7 +5,7 @@ arrays are checked. The generated methods build on this module."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,16 +15,16 @@ from voxeld.v1 import common_pb2, hashmap_pb2, rpc_pb2, scene_pb2
 
 from . import wire
 from .calls import SHORT_TIMEOUT_S, Calls
-from .cloud import OF_NUMPY, DType, Pose
-from .errors import Error, Internal, InvalidArgument
-from .reply import WIRE_TYPES, array_of, bad
+from .cloud import OF_NUMPY, Cloud, DType, Pose
+from .errors import Internal, InvalidArgument
+from .reply import WIRE_TYPES, Array, Reply, bad
 from .reply import code_of as code_of
-from .shown import Named
+from .reply import need as need
+from .reply import vec3_of as vec3_of
 
 # A type, or a type and elements an entry.
 ArraySpec = npt.DTypeLike | tuple[npt.DTypeLike, int]
 Values = Mapping[str, npt.ArrayLike]
-Array = npt.NDArray[Any]
 Vector = Sequence[float] | npt.NDArray[Any]
 At = int | str
 """A version of a scene: its number, or the name of a snapshot."""
@@ -104,13 +104,6 @@ def changed(
     return getattr(response, method), response.header.replayed
 
 
-def need(message: Any, name: str) -> Any:
-    """Returns a message that a reply must have."""
-    if not message.HasField(name):
-        raise bad(name, "requested, but missing")
-    return getattr(message, name)
-
-
 def given(message: Any, name: str, made: Callable[[Any], Any]) -> Any:
     """What is made of a message; None where the reply has none."""
     return made(getattr(message, name)) if message.HasField(name) else None
@@ -131,87 +124,16 @@ def send(
     timeout: float | None,
     request_id: str | None,
     sequence: int | None,
+    **of_header: Any,
 ) -> Reply:
     """Makes a call with arrays, of which neither the message's nor the reply's are copied. A method
     that changes nothing has no sequence."""
     own = 0 if sequence is None else client._numbered(sequence)
-    header = rpc_pb2.RequestHeader(sequence=own)
+    header = message_of(rpc_pb2.RequestHeader, sequence=own, **of_header)
     number = rpc_pb2.Request.DESCRIPTOR.fields_by_name[method].number
     body = wire.enclosed(number, [message.SerializeToString(), *parts])
     response, arrays = client._exchange(method, header, body, timeout, request_id)
     return Reply(response, arrays, own)
-
-
-# Replies -----------------------------------------------------------------------------------
-
-
-class Reply:
-    """A method's reply and its arrays, which are checked when they are taken. Used as a context it
-    adds to errors which request they are of."""
-
-    def __init__(
-        self, response: rpc_pb2.Response, arrays: dict[str, memoryview], sequence: int
-    ) -> None:
-        self._header = response.header
-        self._arrays = arrays
-        self._sequence = sequence
-        self.message: Any = getattr(response, response.WhichOneof("method") or "")
-        self.replayed: bool = response.header.replayed
-        self.dropped: bool = response.header.arrays_dropped
-
-    def __enter__(self) -> Reply:
-        return self
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if isinstance(error, Error):
-            error.request_id = self._header.request_id
-            error.sequence = self._sequence
-
-    def n_rows(self, name: str) -> int:
-        """Counts the rows of an array, where nothing else says how many there are."""
-        shape = getattr(self.message, name).shape
-        if len(shape) not in (1, 2) or shape[0] < 0:
-            raise bad(name, "not a row an entry")
-        return int(shape[0])
-
-    def numbers(self, name: str, n: int, columns: int = 1, lowest: int | None = -1) -> Array:
-        """Takes n (x columns) numbers, none below the lowest."""
-        shape = (n, columns) if columns > 1 else (n,)
-        array = self._array(name, "<i4", shape)
-        if array.size and lowest is not None and array.min() < lowest:
-            raise bad(name, f"a number below {lowest}")
-        return array
-
-    def mask(self, name: str, n: int) -> npt.NDArray[np.bool_]:
-        array = self._array(name, "|u1", (n,))
-        if array.size and array.max() > 1:
-            raise bad(name, "a truth value that is neither 0 nor 1")
-        return array.view(np.bool_)
-
-    def all_rows(self, n: int) -> dict[str, Array]:
-        rows = (
-            (rows.name, self.rows(f"values[{i}].rows", rows.rows, n))
-            for i, rows in enumerate(self.message.values)
-        )
-        return Named(rows, "array")
-
-    def rows(self, path: str, tensor: common_pb2.Tensor, n: int) -> Array:
-        """Takes n rows of any type and width."""
-        shape = list(tensor.shape)
-        if tensor.dtype not in WIRE_TYPES or len(shape) not in (1, 2) or min(shape[1:] or [1]) < 1:
-            raise bad(path, "another type or another number of axes")
-        dtype = WIRE_TYPES[tensor.dtype]
-        return array_of(path, tensor, self._arrays.get(path), dtype, [n, *shape[1:]])
-
-    def array(self, name: str, dtype: str, *shape: int) -> Array:
-        """Takes an array of this type and shape."""
-        return self._array(name, dtype, shape)
-
-    def _array(self, name: str, dtype: str, shape: tuple[int, ...]) -> Array:
-        if not self.message.HasField(name):
-            raise bad(name, "requested, but missing")
-        tensor = getattr(self.message, name)
-        return array_of(name, tensor, self._arrays.get(name), dtype, shape)
 
 
 # Values of the caller ----------------------------------------------------------------------
@@ -321,6 +243,37 @@ def numbers_of(values: npt.ArrayLike, field: str) -> Array:
     return array
 
 
+def floats_of(values: npt.ArrayLike | None, field: str) -> list[float]:
+    """Makes a list of one row of numbers; None is none."""
+    return [] if values is None else [float(v) for v in rows(values, "<f4", 0, field)]
+
+
+def information_of(values: npt.ArrayLike | None, field: str) -> list[float]:
+    """Makes a list of an information matrix, of its upper triangle or of its diagonal."""
+    if values is None:
+        return []
+    numbers = np.asarray(values, np.float64)
+    if numbers.shape not in ((6, 6), (36,), (21,), (6,)):
+        raise InvalidArgument(f"of shape {numbers.shape}; 6 x 6, 21 or 6 numbers are right", field)
+    return [float(v) for v in numbers.ravel()]
+
+
+def pair_of(values: Sequence[float] | None, field: str) -> tuple[float, float]:
+    """Takes a low and a high number; None: both are 0."""
+    if values is None:
+        return 0.0, 0.0
+    try:
+        low, high = values
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"{values!r}; (low, high) is right", field) from None
+    return low, high
+
+
+def bytes_of(values: npt.ArrayLike | None) -> bytes:
+    """Makes numbers bytes, one each; None is none."""
+    return b"" if values is None else np.asarray(values).astype(np.uint8).tobytes()
+
+
 def metres_of(values: npt.ArrayLike, field: str, *widths: int) -> Array:
     """Makes n rows of one of these widths, float32 or float64; one row may come without its axis.
     """
@@ -371,6 +324,11 @@ def tensor(name: str, message: Any, array: Array | None) -> list[wire.Part]:
     return tensor_of(message.DESCRIPTOR.fields_by_name[name].number, array)
 
 
+def tensors(message: Any, arrays: Mapping[str, Array]) -> list[wire.Part]:
+    """Makes several tensors the fields of their names."""
+    return [part for name, array in arrays.items() for part in tensor(name, message, array)]
+
+
 def tensor_of(
     number: int, array: Array, dtype: DType | None = None, keeps_axes: bool = False
 ) -> list[wire.Part]:
@@ -384,6 +342,17 @@ def tensor_of(
     is_column = array.ndim == 2 and array.shape[1] == 1 and not keeps_axes
     shape = array.shape[:1] if is_column else array.shape
     return wire.tensor_parts(number, dtype, shape, data)
+
+
+def clouds(name: str, message: Any, given: Cloud | list[Cloud] | None) -> list[wire.Part]:
+    """Makes clouds the field of that name of a message; None leaves it out."""
+    if given is None:
+        return []
+    number = message.DESCRIPTOR.fields_by_name[name].number
+    if isinstance(given, Cloud):
+        return wire.cloud_parts(given, name, number)
+    each = [wire.cloud_parts(cloud, f"{name}[{i}]", number) for i, cloud in enumerate(given)]
+    return [part for parts in each for part in parts]
 
 
 def dtype_of(dtype: npt.DTypeLike | DType, field: str) -> DType:
@@ -428,6 +397,13 @@ def pose_of(pose: Pose | npt.ArrayLike | None, field: str) -> common_pb2.Pose | 
     return None if pose is None else wire.pose(pose, field)
 
 
+def whole_pose(pose: Pose | npt.ArrayLike | None, field: str) -> common_pb2.Pose | None:
+    """The same, which is there also where it is the identity."""
+    if pose is None:
+        return None
+    return wire.pose(pose, field) or common_pb2.Pose(rotation=common_pb2.Quaternion(w=1))
+
+
 def pose_in(pose: common_pb2.Pose) -> Pose:
     """The pose of a reply."""
     t, q = pose.translation, pose.rotation
@@ -437,6 +413,20 @@ def pose_in(pose: common_pb2.Pose) -> Pose:
 def optional(made: Callable[[Any, str], Any], value: Any, field: str) -> Any:
     """A record as a message; None stays None."""
     return None if value is None else made(value, field)
+
+
+def each(
+    made: Callable[[Any, str], Any], kind: type, values: Iterable[Any], field: str
+) -> list[Any]:
+    """Records of a class as messages."""
+    messages = []
+    for i, value in enumerate(values):
+        if not isinstance(value, kind):
+            raise InvalidArgument(
+                f"{type(value).__name__}; a {kind.__name__} is right", f"{field}[{i}]"
+            )
+        messages.append(made(value, f"{field}[{i}]"))
+    return messages
 
 
 def box_of(box: Box | None, field: str) -> scene_pb2.SceneBox | None:
@@ -458,10 +448,6 @@ def at_of(at: At | None, field: str = "at") -> scene_pb2.SceneAt | None:
     if isinstance(at, int) and not isinstance(at, bool) and 0 < at < 1 << 64:
         return scene_pb2.SceneAt(version=at)
     raise InvalidArgument(f"{at!r}; a version from 1 on, or a snapshot's name", field)
-
-
-def vec3_of(message: common_pb2.Vec3) -> tuple[float, float, float]:
-    return message.x, message.y, message.z
 
 
 # Parts of records --------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from . import exchange, wire
 from .calls import Calls
 from .cloud import DType
 from .errors import InvalidArgument
-from .generated import map_methods
+from .generated.map_class import MapMethods
 from .generated.map_records import MapInfo
 from .shown import handle_html
 
@@ -54,7 +54,7 @@ def drop_map(
     return response.map_drop.existed
 
 
-class Map:
+class Map(MapMethods):
     """A named map of a client's server; Client.map_create, map and map_load make it.
 
     Entries are numbered from 0. Of equal new keys the first wins, and new keys take the lowest
@@ -83,18 +83,6 @@ class Map:
         )
 
     _repr_html_ = handle_html
-
-    info = map_methods.info
-    insert = map_methods.insert
-    find = map_methods.find
-    gather = map_methods.gather
-    update = map_methods.update
-    update_at = map_methods.update_at
-    erase = map_methods.erase
-    clear = map_methods.clear
-    export = map_methods.export
-    save = map_methods.save
-    drop = map_methods.drop
 
     def export_ply(
         self,

@@ -4,27 +4,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from voxeld.v1 import common_pb2, network_pb2, rpc_pb2
+from voxeld.v1 import network_pb2
 
-from . import wire
-from .calls import Calls
-from .cloud import Pose
-from .errors import Code, Error, InvalidArgument
-from .exchange import name_of, vec3_of
-from .generated import network_client
+from .errors import Code
+from .exchange import Reply, name_of, vec3_of
 from .generated.network_records import (
     NETWORK_OUTPUT_KINDS,
     NETWORK_PRECISIONS,
     Timings,
     timings_of,
 )
-from .points import Points, clouds_of, pose_of
 from .reply import WIRE_TYPES, array_of, bad, code_of, record_of
 from .shown import Named, shown
 
@@ -97,84 +91,6 @@ class Inference:
         return output.values if output.labels is None else output.labels
 
 
-class NetworkCalls(Calls):
-    """The calls of Client on networks; threads, errors and options are as there."""
-
-    def infer(
-        self,
-        network: str,
-        points: Points,
-        outputs: str | Sequence[str] = (),
-        *,
-        half: bool = False,
-        expect_digest: str = "",
-        apply_pose: bool = False,
-        origin: Sequence[float] | None = None,
-        coords: bool = True,
-        pose: Pose | npt.ArrayLike | None = None,
-        frame_id: str = "",
-        stamp_ns: int = 0,
-        stream: str = "",
-        keep_last: int = 0,
-        max_age_ms: int = 0,
-        timeout: float | None = None,
-        request_id: str | None = None,
-    ) -> Inference:
-        """Runs a loaded network on clouds.
-
-        points         an array, a Cloud, or a list of them, one a batch item, 1 to 256; with the
-                       fields that the network looks at (see network)
-        outputs        names; "*": all. None: the small ones, vectors and labels
-        half           values as float16
-        expect_digest  FailedPrecondition unless the network's digest begins so
-        apply_pose     the clouds' poses, minus origin; else the sensor's frame
-        coords         those of voxel outputs
-        pose, frame_id, stamp_ns
-                       for arrays, as in voxelize
-        stream, keep_last, max_age_ms
-                       as in voxelize
-
-        Raises NotFound where no such network is loaded. An item that has no points where the
-        network looks fails alone: see InferItem.code.
-        """
-        of_array = {
-            "stamp_ns": stamp_ns,
-            "frame_id": frame_id,
-            "T_map_sensor": pose_of(pose),
-        }
-        clouds = clouds_of(points, {k: v for k, v in of_array.items() if v})
-        names = [outputs] if isinstance(outputs, str) else list(outputs)
-        try:
-            request = network_pb2.InferRequest(
-                network=network,
-                outputs=names,
-                dtype=common_pb2.FLOAT16 if half else common_pb2.FLOAT32,
-                expect_digest=expect_digest,
-                apply_pose=apply_pose,
-                no_coords=not coords,
-            )
-            header = rpc_pb2.RequestHeader(
-                stream=stream, keep_last=keep_last, max_age_ms=max_age_ms
-            )
-        except (TypeError, ValueError) as e:
-            raise InvalidArgument(str(e)) from None
-        if origin is not None:
-            request.origin.CopyFrom(wire.vec3(origin, "origin"))
-        parts = wire.infer_parts(request, clouds)
-        response, arrays = self._exchange("infer", header, parts, timeout, request_id)
-        try:
-            return inference_of(response, arrays, len(clouds), "<f2" if half else "<f4", coords)
-        except Error as e:
-            e.request_id = response.header.request_id
-            raise
-
-    network_load = network_client.network_load
-    network_unload = network_client.network_unload
-    network = network_client.network
-    networks = network_client.networks
-    networks_available = network_client.networks_available
-
-
 def items_of(message: network_pb2.InferResponse, n_clouds: int) -> tuple[InferItem, ...]:
     items: list[InferItem] = []
     n_points = 0
@@ -235,18 +151,12 @@ def output_of(
     )
 
 
-def inference_of(
-    response: rpc_pb2.Response,
-    arrays: dict[str, memoryview],
-    n_clouds: int,
-    dtype: str,
-    coords: bool,
-) -> Inference:
+def inference_of(reply: Reply, n_clouds: int, dtype: str, coords: bool) -> Inference:
     """Checks the reply against itself and the request; raises Internal."""
-    message = response.infer
+    message = reply.message
     items = items_of(message, n_clouds)
     outputs = [
-        output_of(o, f"outputs[{i}]", arrays, items, dtype, coords)
+        output_of(o, f"outputs[{i}]", reply.arrays, items, dtype, coords)
         for i, o in enumerate(message.outputs)
     ]
     lattice = {
@@ -260,8 +170,8 @@ def inference_of(
         items=items,
         outputs=Named(((o.name, o) for o in outputs), "output"),
         timings=timings_of(message.timings),
-        queue_ms=response.header.queue_ms,
-        total_ms=response.header.total_ms,
-        request_id=response.header.request_id,
+        queue_ms=reply.header.queue_ms,
+        total_ms=reply.header.total_ms,
+        request_id=reply.header.request_id,
         **lattice,
     )

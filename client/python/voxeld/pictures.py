@@ -17,9 +17,9 @@ import numpy.typing as npt
 from voxeld.v1 import common_pb2, render_pb2
 
 from .errors import InvalidArgument
-from .exchange import Box
+from .exchange import Box, Reply
 from .reply import bad
-from .scene.records import SceneReply, message_of
+from .scene.records import message_of
 
 CAMERAS = ("pinhole", "orthographic", "equirectangular", "lidar")
 MODES = ("colour", "height", "depth", "normal", "material", "ao", "path", "age", "label")
@@ -161,7 +161,7 @@ def request_of(
     return message
 
 
-def picture_of(reply: SceneReply, mode: str) -> Picture:
+def picture_of(reply: Reply, mode: str) -> Picture:
     message = reply.message
     height, width = message.height, message.width
     if mode in ("depth", "material"):

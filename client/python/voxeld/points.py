@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -22,8 +23,10 @@ def pose_of(pose: Pose | npt.ArrayLike | None) -> Pose | None:
     return pose if pose is None or isinstance(pose, Pose) else Pose.from_matrix(pose)
 
 
-def clouds_of(points: Points, members: dict[str, Any]) -> list[Cloud]:
-    """Makes clouds of the points; members are those of clouds that are made of arrays."""
+def clouds_of(points: Points, **members: Any) -> list[Cloud]:
+    """Makes clouds of the points; members, where they say something, are those of clouds that are
+    made of arrays."""
+    members = {name: value for name, value in members.items() if value}
     if isinstance(points, str | os.PathLike):
         raise InvalidArgument(
             f"{os.fspath(points)!r} is a path; points are right: numpy.load of an .npy file",
@@ -45,3 +48,17 @@ def clouds_of(points: Points, members: dict[str, Any]) -> list[Cloud]:
     if members and any(isinstance(p, Cloud) for p in batch):
         raise InvalidArgument("for arrays only; a Cloud has its own", next(iter(members)))
     return [p if isinstance(p, Cloud) else Cloud.from_numpy(p, **members) for p in batch]
+
+
+def cloud_of(points: Points, **members: Any) -> Cloud:
+    """The same of calls that take one cloud."""
+    clouds = clouds_of(points, **members)
+    if len(clouds) != 1:
+        raise InvalidArgument(f"{len(clouds)} clouds; one is right", "points")
+    return clouds[0]
+
+
+def cloud_with(points: Points, **changes: Any) -> Cloud:
+    """The same; changes, where they are given, stand for what the cloud itself has."""
+    given = {name: value for name, value in changes.items() if value is not None}
+    return dataclasses.replace(cloud_of(points), **given)

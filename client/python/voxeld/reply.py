@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from voxeld.v1 import common_pb2, rpc_pb2, voxelize_pb2
 
-from .errors import Code, Internal
-from .shown import members_of, table_of
+from .errors import Code, Error, Internal
+from .shown import Named, members_of, table_of
 
+Array = npt.NDArray[Any]
 Record = TypeVar("Record")
 
 INT32_MAX = 2**31 - 1
@@ -214,14 +215,12 @@ def items_of(
     return tuple(items)
 
 
-def voxels_of(
-    response: rpc_pb2.Response, arrays: dict[str, memoryview], expect: Expect
-) -> Voxels:
+def voxels_of(reply: Reply, expect: Expect) -> Voxels:
     """Checks the reply against itself and the request; raises Internal."""
-    message = response.voxelize
+    message: voxelize_pb2.VoxelizeResponse = reply.message
     if message.n_voxels > INT32_MAX:
         raise bad("n_voxels", "more than 2^31 - 1")
-    dropped = response.header.arrays_dropped
+    dropped = reply.dropped
     items = items_of(message, expect, dropped)
     if expect.merges and not message.HasField("merged"):
         raise bad("merged", "requested, but missing")
@@ -237,9 +236,8 @@ def voxels_of(
     expected: frozenset[str] = frozenset() if dropped else expect.outputs | expect.reduce
     checked: dict[str, npt.NDArray[Any] | None] = dict.fromkeys(layouts)
     for name in expected:
-        if not message.HasField(name):
-            raise bad(name, "requested, but missing")
-        checked[name] = array_of(name, getattr(message, name), arrays.get(name), *layouts[name])
+        dtype, shape = layouts[name]
+        checked[name] = reply.array(name, dtype, *shape)
     inverse = checked["inverse"]
     if inverse is not None and n > 0 and not -1 <= inverse.min() <= inverse.max() < m:
         raise bad("inverse", "a voxel that does not exist")
@@ -257,12 +255,111 @@ def voxels_of(
         rule=RULES[message.rule] if 0 <= message.rule < len(RULES) else "",
         grid=tuple(message.grid) if message.grid else None,
         engine_ms=message.engine_ms,
-        queue_ms=response.header.queue_ms,
-        total_ms=response.header.total_ms,
-        request_id=response.header.request_id,
+        queue_ms=reply.header.queue_ms,
+        total_ms=reply.header.total_ms,
+        request_id=reply.header.request_id,
         merged=record_of(Merged, message.merged) if message.HasField("merged") else None,
-        replayed=response.header.replayed,
+        replayed=reply.header.replayed,
         arrays_dropped=dropped,
         frame=message.frame or ("origin" if any(origin) else "map"),
         **checked,
     )
+
+
+# Replies of any method ---------------------------------------------------------------------
+
+
+def need(message: Any, name: str) -> Any:
+    """Returns a message that a reply must have."""
+    if not message.HasField(name):
+        raise bad(name, "requested, but missing")
+    return getattr(message, name)
+
+
+def vec3_of(message: common_pb2.Vec3) -> tuple[float, float, float]:
+    return message.x, message.y, message.z
+
+
+class Reply:
+    """A method's reply and its arrays, which are checked when they are taken. Used as a context it
+    adds to errors which request they are of."""
+
+    def __init__(
+        self, response: rpc_pb2.Response, arrays: dict[str, memoryview], sequence: int
+    ) -> None:
+        self.header = response.header
+        self.arrays = arrays
+        self._sequence = sequence
+        self.message: Any = getattr(response, response.WhichOneof("method") or "")
+        self.replayed: bool = response.header.replayed
+        self.dropped: bool = response.header.arrays_dropped
+
+    def __enter__(self) -> Reply:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if isinstance(error, Error):
+            error.request_id = self.header.request_id
+            error.sequence = self._sequence
+
+    def n_rows(self, name: str) -> int:
+        """Counts the rows of an array, where nothing else says how many there are."""
+        shape = getattr(self.message, name).shape
+        if len(shape) not in (1, 2) or shape[0] < 0:
+            raise bad(name, "not a row an entry")
+        return int(shape[0])
+
+    def extents(self, name: str, n_axes: int) -> tuple[int, ...]:
+        """Returns the size of an array that the server decides."""
+        shape = tuple(need(self.message, name).shape)
+        if len(shape) != n_axes or min(shape) < 0:
+            raise bad(name, "another number of axes")
+        return shape
+
+    def place(self) -> dict[str, Any]:
+        """Returns where cells are, as records have it."""
+        message = self.message
+        return {
+            "origin": vec3_of(message.origin),
+            "cell_size": message.cell_size_m,
+            "frame_id": message.frame_id,
+        }
+
+    def numbers(self, name: str, n: int, columns: int = 1, lowest: int | None = -1) -> Array:
+        """Takes n (x columns) numbers, none below the lowest."""
+        shape = (n, columns) if columns > 1 else (n,)
+        array = self._array(name, "<i4", shape)
+        if array.size and lowest is not None and array.min() < lowest:
+            raise bad(name, f"a number below {lowest}")
+        return array
+
+    def mask(self, name: str, n: int) -> npt.NDArray[np.bool_]:
+        array = self._array(name, "|u1", (n,))
+        if array.size and array.max() > 1:
+            raise bad(name, "a truth value that is neither 0 nor 1")
+        return array.view(np.bool_)
+
+    def all_rows(self, n: int) -> dict[str, Array]:
+        rows = (
+            (rows.name, self.rows(f"values[{i}].rows", rows.rows, n))
+            for i, rows in enumerate(self.message.values)
+        )
+        return Named(rows, "array")
+
+    def rows(self, path: str, tensor: common_pb2.Tensor, n: int) -> Array:
+        """Takes n rows of any type and width."""
+        shape = list(tensor.shape)
+        if tensor.dtype not in WIRE_TYPES or len(shape) not in (1, 2) or min(shape[1:] or [1]) < 1:
+            raise bad(path, "another type or another number of axes")
+        dtype = WIRE_TYPES[tensor.dtype]
+        return array_of(path, tensor, self.arrays.get(path), dtype, [n, *shape[1:]])
+
+    def array(self, name: str, dtype: str, *shape: int) -> Array:
+        """Takes an array of this type and shape."""
+        return self._array(name, dtype, shape)
+
+    def _array(self, name: str, dtype: str, shape: tuple[int, ...]) -> Array:
+        if not self.message.HasField(name):
+            raise bad(name, "requested, but missing")
+        tensor = getattr(self.message, name)
+        return array_of(name, tensor, self.arrays.get(name), dtype, shape)

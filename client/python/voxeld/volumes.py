@@ -9,26 +9,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from voxeld.v1 import common_pb2, volume_pb2
+from voxeld.v1 import volume_pb2
 
 from . import exchange, wire
 from .calls import Calls
 from .cloud import Pose
 from .errors import InvalidArgument
-from .generated import refine_methods, volume_methods
+from .generated import volume_methods
+from .generated.volume_class import VolumeMethods
 from .generated.volume_records import (
     Camera,
-    Lidar,
     VolumeBox,
     VolumeInfo,
     VolumeIntegrated,
-    VolumeScanned,
     VolumeTrack,
     VolumeTracked,
-    lidar_message,
-    volume_scanned_of,
 )
-from .points import Points, clouds_of, pose_of
+from .points import pose_of
 from .shown import handle_html
 from .volume import meshes
 
@@ -66,7 +63,7 @@ def _images(
     }
 
 
-class Volume:
+class Volume(VolumeMethods):
     """A named volume of a client's server; Client.volume_create and volume make it.
 
     Volumes live in memory, where a restart of the server forgets them, unless they were made
@@ -87,23 +84,6 @@ class Volume:
         )
 
     _repr_html_ = handle_html
-
-    info = volume_methods.info
-    integrate_bytes = volume_methods.integrate_bytes
-    track_and_integrate_bytes = volume_methods.track_and_integrate_bytes
-    track_bytes = volume_methods.track_bytes
-    cast_rays = volume_methods.cast_rays
-    render = volume_methods.render
-    extract = volume_methods.extract
-    clear = volume_methods.clear
-    decay = volume_methods.decay
-    stamp = volume_methods.stamp
-    import_scene = volume_methods.import_scene
-    distance = volume_methods.distance
-    refine = refine_methods.refine
-    refine_status = refine_methods.refine_status
-    refine_cancel = refine_methods.refine_cancel
-    drop = volume_methods.drop
 
     def copy(self, to: str, **more: Any) -> Volume:
         """Copies the volume under another name; later changes of one do not change the other.
@@ -168,90 +148,6 @@ class Volume:
         return self.track_bytes(
             **_images(depth, camera, colour), T_map_camera=pose_of(T_map_camera), **more
         )
-
-    def integrate_points(
-        self,
-        points: Points,
-        pose: Pose | npt.ArrayLike | None = None,
-        *,
-        end_pose: Pose | npt.ArrayLike | None = None,
-        time_field: str = "",
-        time_begin: float = 0.0,
-        time_end: float = 0.0,
-        lidar: Lidar | None = None,
-        image_time: float = 0.0,
-        range_min_m: float = 0.0,
-        range_max_m: float = 0.0,
-        carve_m: float = 0.0,
-        weight: float = 0.0,
-        inverse_square: bool = False,
-        by_angle: bool = False,
-        label_field: str = "",
-        labels: npt.ArrayLike | None = None,
-        estimate: bool = False,
-        odometry: str = "",
-        timeout: float | None = None,
-        request_id: str | None = None,
-        sequence: int = 0,
-    ) -> VolumeScanned:
-        """Adds a lidar scan: along rays, or, with lidar, by range image.
-
-        points       one cloud, or an array as in Client.voxelize, in the sensor's frame
-        pose         sensor to map, at time_begin; for arrays only: a Cloud has its own
-        end_pose     the pose at time_end; between the two the sensor moves evenly
-        time_field   the field with the time of each point, of which time_begin and time_end
-                     (0: 1, where both are 0) are what it says at the two poses
-        lidar        rows and columns of beams to project the scan to
-        image_time   from where: the sensor's place at this share of the time
-        range_max_m  farther points hit nothing; 0: 100
-        carve_m      up to so far from the sensor the blocks that the volume has learn what is free
-        by_angle     multiply weights by the cosine between ray and normal, which is in the fields
-                     normal_x, normal_y, normal_z
-        label_field  the field with the label of each point, 1 to 255; or labels: n numbers
-        estimate     the pose is found by odometry; `pose` is where the sensor is thought to be. A
-                     scan that is lost is not added: see the outcome's status
-        odometry     the name of the one that finds it; "": one that is kept beside the volume
-        """
-        of_array = {"T_map_sensor": pose_of(pose)}
-        clouds = clouds_of(points, {k: v for k, v in of_array.items() if v})
-        if len(clouds) != 1:
-            raise InvalidArgument(f"{len(clouds)} clouds; one is right", "points")
-        end = pose_of(end_pose)
-        message = exchange.message_of(
-            volume_pb2.VolumeIntegratePointsRequest,
-            name=self.name,
-            T_map_sensor_end=None if end is None else wire.pose(end, "end_pose"),
-            time_field=time_field,
-            time_begin=time_begin,
-            time_end=time_end,
-            lidar=exchange.optional(lidar_message, lidar, "lidar"),
-            image_time=image_time,
-            range_min_m=range_min_m,
-            range_max_m=range_max_m,
-            carve_m=carve_m,
-            weight=weight,
-            inverse_square=inverse_square,
-            by_angle=by_angle,
-            label_field=label_field,
-            pose=common_pb2.POSE_ESTIMATE if estimate else common_pb2.POSE_GIVEN,
-            odometry=odometry,
-            labels=b""
-            if labels is None
-            else np.asarray(labels).astype(np.uint8).tobytes(),
-        )
-        number = volume_pb2.VolumeIntegratePointsRequest.CLOUD_FIELD_NUMBER
-        parts = wire.cloud_parts(clouds[0], "cloud", number)
-        reply = exchange.send(
-            self._client,
-            "volume_integrate_points",
-            message,
-            parts,
-            timeout,
-            request_id,
-            sequence,
-        )
-        with reply:
-            return volume_scanned_of(reply.message)
 
     def extract_ply(
         self,

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from voxeld.v1 import rpc_pb2, watch_pb2
+from voxeld.v1 import watch_pb2
 
 from .calls import Calls
 from .errors import DeadlineExceeded, Unavailable
+from .exchange import Reply, send
 from .reply import bad
-from .scene.records import Box, SceneReply, message_of, plain_shape
-from .wire import enclosed
+from .scene.records import Box, message_of, plain_shape
 
 KINDS = ("unchanged", "cells", "resync", "dropped", "created", "heads")
 WAIT_S = 20.0
@@ -80,7 +80,7 @@ def point_of(message: Any) -> WatchPoint:
     return WatchPoint(next_.generation, next_.version, next_.to_version, next_.first)
 
 
-def watched_of(reply: SceneReply) -> Watched:
+def watched_of(reply: Reply) -> Watched:
     message: Any = reply.message
     n, columns = reply.extents("cells", 2)
     if columns != 3 or n > message.n_cells or not message.kind < len(KINDS):
@@ -110,16 +110,12 @@ class Polls:
         if after is not None:
             self.message.after.CopyFrom(watch_pb2.WatchPoint(**dataclasses.asdict(after)))
 
-    def ask(self, wait_s: float) -> SceneReply:
+    def ask(self, wait_s: float) -> Reply:
         self.message.timeout_ms = round(wait_s * 1000)
-        number = rpc_pb2.Request.DESCRIPTOR.fields_by_name["scene_watch"].number
-        body = enclosed(number, [self.message.SerializeToString()])
-        header = rpc_pb2.RequestHeader()
         timeout_s = wait_s + SPARE_S
-        response, arrays = self.client._exchange("scene_watch", header, body, timeout_s, None)
-        return SceneReply(response, arrays, 0)
+        return send(self.client, "scene_watch", self.message, [], timeout_s, None, None)
 
-    def run(self, duration: float | None) -> Iterator[SceneReply]:
+    def run(self, duration: float | None) -> Iterator[Reply]:
         end = None if duration is None else time.monotonic() + duration
         known = False
         while True:

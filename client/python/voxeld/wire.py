@@ -8,16 +8,12 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-from voxeld.v1 import common_pb2, hashmap_pb2, network_pb2, rpc_pb2, voxelize_pb2
+from voxeld.v1 import common_pb2, hashmap_pb2, rpc_pb2
 
 from .cloud import Cloud, DType, Field, Pose
 from .errors import InvalidArgument
 
 LENGTH_DELIMITED = 2
-VOXELIZE = rpc_pb2.Request.VOXELIZE_FIELD_NUMBER
-INFER = rpc_pb2.Request.INFER_FIELD_NUMBER
-CLOUDS = voxelize_pb2.VoxelizeRequest.CLOUDS_FIELD_NUMBER
-INFER_CLOUDS = network_pb2.InferRequest.CLOUDS_FIELD_NUMBER
 CLOUD_DATA = common_pb2.Cloud.DATA_FIELD_NUMBER
 CLOUD_SWEEPS = common_pb2.Cloud.SWEEPS_FIELD_NUMBER
 SWEEP_DATA = common_pb2.Sweep.DATA_FIELD_NUMBER
@@ -150,22 +146,6 @@ def cloud_parts(cloud: Cloud, where: str, number: int) -> list[Part]:
     except (TypeError, ValueError) as e:
         raise InvalidArgument(str(e), where) from None
     return enclosed(number, parts)
-
-
-def voxelize_parts(request: voxelize_pb2.VoxelizeRequest, clouds: list[Cloud]) -> list[Part]:
-    """Makes the method's field of Request."""
-    parts: list[Part] = [request.SerializeToString()]
-    for i, cloud in enumerate(clouds):
-        parts += cloud_parts(cloud, f"clouds[{i}]", CLOUDS)
-    return enclosed(VOXELIZE, parts)
-
-
-def infer_parts(request: network_pb2.InferRequest, clouds: list[Cloud]) -> list[Part]:
-    """Makes the method's field of Request."""
-    parts: list[Part] = [request.SerializeToString()]
-    for i, cloud in enumerate(clouds):
-        parts += cloud_parts(cloud, f"clouds[{i}]", INFER_CLOUDS)
-    return enclosed(INFER, parts)
 
 
 def tensor_parts(number: int, dtype: DType, shape: tuple[int, ...], data: memoryview) -> list[Part]:

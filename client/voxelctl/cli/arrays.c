@@ -7,7 +7,8 @@
 #include "client/voxelctl/cli/cli.h"
 
 enum {
-    FIRST_BYTES = 65536
+    FIRST_BYTES = 65536,
+    MAX_PRINTED = 100 /* rows; a file takes more */
 };
 
 static const char *const dtype_names[] = {
@@ -146,6 +147,43 @@ struct voxeld_array ctl_array_view(const struct ctl_array *array, const char *na
                                  .data = array->array.data,
                                  .n = array->array.n,
                                  .n_elements = array->array.n_elements};
+}
+
+int ctl_rows_read(const char *word, bool whole, struct ctl_rows *out)
+{
+    size_t n = ctl_parse_doubles(word, out->numbers, CTL_ROW_NUMBERS);
+
+    memset(&out->file, 0, sizeof out->file);
+    if (n < 3) {
+        int result =
+            ctl_array_read(word, whole ? VOXELD_INT64 : VOXELD_FLOAT64, &out->file);
+
+        out->array = ctl_array_view(&out->file, NULL);
+        return result;
+    }
+    out->array = (struct voxeld_array){
+        .dtype = VOXELD_FLOAT64, .data = out->numbers, .n = 1, .n_elements = n};
+    for (size_t i = 0; i < n && whole; i++) {
+        if (!(out->numbers[i] >= -1e15 && out->numbers[i] <= 1e15) ||
+            out->numbers[i] != (double)(int64_t)out->numbers[i]) {
+            (void)ctl_error("%s: whole numbers of voxels", word);
+            return CTL_FAILED;
+        }
+        out->integers[i] = (int64_t)out->numbers[i];
+        out->array.dtype = VOXELD_INT64;
+        out->array.data = out->integers;
+    }
+    return CTL_OK;
+}
+
+void ctl_rows_clear(struct ctl_rows *rows)
+{
+    ctl_array_clear(&rows->file);
+}
+
+size_t ctl_rows_printed(size_t n, bool to_file)
+{
+    return to_file ? 0 : n < MAX_PRINTED ? n : MAX_PRINTED;
 }
 
 struct output {

@@ -272,6 +272,7 @@ bool ctl_parse_box(const char *text, struct voxeld_scene_box *out);
 bool ctl_parse_band(const char *text, double out[2]);
 /* Parses a version, which is all digits, or the name of a snapshot. */
 bool ctl_parse_at(const char *text, struct voxeld_scene_at *out);
+
 /* Parses the low corner and then the high one, or low and high for all axes, each low below its high. */
 bool ctl_parse_corners(const char *text, double out[6]);
 /* Parses WIDTHxHEIGHT, each 1 to `most`. */
@@ -292,6 +293,16 @@ enum {
     CTL_NAMES_BYTES = 4096,
     CTL_NAME_BYTES = 64
 };
+
+/* A scene as the command line names it: NAME, NAME@VERSION or NAME@SNAPSHOT, taken apart. */
+struct ctl_place {
+    char name[CTL_NAME_BYTES];
+    bool has_at;
+    struct voxeld_scene_at at; /* borrows from the text */
+};
+bool ctl_parse_place(const char *text, struct ctl_place *out);
+/* CTL_USAGE after a message where a command's word is none. */
+int ctl_check_place(const char *command, const char *word);
 
 /* Names separated by commas; they point into text. */
 struct ctl_names {
@@ -454,6 +465,10 @@ bool ctl_has_ending(const char *path, const char *ending);
 /* Reads a whole file ("-": standard input); the caller frees *out. CTL_FAILED after a message. */
 int ctl_read_file(const char *path, uint8_t **out, size_t *n_bytes);
 
+enum {
+    CTL_ROW_NUMBERS = 10 /* of one row on the command line at most */
+};
+
 /* An array of a file and the bytes it lies in. */
 struct ctl_array {
     struct vxd_array_file array;
@@ -467,6 +482,23 @@ void ctl_array_clear(struct ctl_array *array);
 
 /* The array as libvoxeld takes it; it borrows the bytes. */
 struct voxeld_array ctl_array_view(const struct ctl_array *array, const char *name);
+
+/* The rows of a file, or one row of the command line. */
+struct ctl_rows {
+    struct ctl_array file;
+    double numbers[CTL_ROW_NUMBERS];
+    int64_t integers[CTL_ROW_NUMBERS];
+    struct voxeld_array array; /* what libvoxeld takes; borrows from the others */
+};
+
+/* Reads three numbers or more with commas as one row, any other word as a file of rows. whole: numbers
+ * that are no .npy file's are integers. CTL_FAILED after a message; the caller clears *out in either
+ * case. */
+int ctl_rows_read(const char *word, bool whole, struct ctl_rows *out);
+void ctl_rows_clear(struct ctl_rows *rows);
+
+/* How many of n rows are printed: none of those that go to a file, else the first. */
+size_t ctl_rows_printed(size_t n, bool to_file);
 
 enum {
     CTL_MAX_WRITTEN = 19 /* arrays of one file */

@@ -5,6 +5,29 @@
 
 #include "client/voxelctl/cli/cli.h"
 
+bool ctl_parse_place(const char *text, struct ctl_place *out)
+{
+    size_t n = strcspn(text, "@");
+
+    if (n >= sizeof out->name) {
+        return false;
+    }
+    memcpy(out->name, text, n);
+    out->name[n] = '\0';
+    out->has_at = text[n] == '@';
+    out->at = (struct voxeld_scene_at){0};
+    return !out->has_at || (text[n + 1] != '\0' && ctl_parse_at(text + n + 1, &out->at));
+}
+
+int ctl_check_place(const char *command, const char *word)
+{
+    struct ctl_place place;
+
+    return ctl_parse_place(word, &place)
+               ? CTL_OK
+               : ctl_usage(command, "%s: no NAME, NAME@VERSION or NAME@SNAPSHOT", word);
+}
+
 bool ctl_parse_names(struct ctl_names *names, const char *text)
 {
     size_t n = strlen(text);

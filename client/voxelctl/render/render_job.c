@@ -5,25 +5,6 @@
 
 #include "client/voxelctl/messages/messages.h"
 
-/* Takes NAME, NAME@VERSION or NAME@SNAPSHOT. */
-static bool take_scene(struct ctl_render_job *job, const char *word)
-{
-    size_t n = strcspn(word, "@");
-    const char *at = word[n] == '@' ? word + n + 1 : NULL;
-
-    if (n >= sizeof job->scene || (at != NULL && at[0] == '\0')) {
-        return false;
-    }
-    memcpy(job->scene, word, n);
-    job->scene[n] = '\0';
-    job->request.scene = job->scene;
-    if (at != NULL && at[strspn(at, "0123456789")] == '\0') {
-        return ctl_parse_u64(at, &job->request.version) && job->request.version > 0;
-    }
-    job->request.snapshot = at;
-    return true;
-}
-
 bool ctl_render_take(struct ctl_globals *globals, int argc, char **argv,
                      struct ctl_render_job *job, int *result)
 {
@@ -39,11 +20,13 @@ bool ctl_render_take(struct ctl_globals *globals, int argc, char **argv,
         return true;
     }
     ctl_render_render_request(args, request);
-    if (!take_scene(job, args->words[0])) {
-        *result = ctl_usage(job->manual->command.name,
-                            "%s: no NAME, NAME@VERSION or NAME@SNAPSHOT", args->words[0]);
+    if (!ctl_parse_place(args->words[0], &job->place)) {
+        *result = ctl_check_place(job->manual->command.name, args->words[0]);
         return true;
     }
+    request->scene = job->place.name;
+    request->version = job->place.at.version;
+    request->snapshot = job->place.at.snapshot;
     request->width = args->size[0];
     request->height = args->size[1];
     request->has_clip = ctl_render_has(args, CTL_RENDER_CLIP);
@@ -63,7 +46,7 @@ int ctl_render_call(const struct ctl_globals *globals, const struct ctl_render_j
         return CTL_FAILED;
     }
     if (voxeld_scene_render(client, &job->request, out, &error) != VOXELD_OK) {
-        result = ctl_failed(job->scene, &error);
+        result = ctl_failed(job->place.name, &error);
     }
     voxeld_close(client);
     return result;

@@ -9,7 +9,7 @@ struct ctl_render_job {
     const struct ctl_manual *manual;
     struct ctl_render_args args;
     struct voxeld_scene_render_request request;
-    char scene[CTL_NAME_BYTES]; /* without its version */
+    struct ctl_place place;
 };
 
 /* Parses the command line into a job that has a manual. True when the command is to end with

@@ -8,62 +8,6 @@
 #include "client/c/include/voxeld_field.h"
 #include "client/voxelctl/scene/scene_commands.h"
 
-enum {
-    /* So many rows are printed; --out takes more. */
-    MAX_PRINTED = 100,
-    MAX_LITERAL = 10,
-    MAX_OUT = 3,
-    NAME_BYTES = 66 /* more than a name has, so that a longer one stays wrong */
-};
-
-/* The rows of a file, or one row of the command line. */
-struct rows {
-    struct ctl_array file;
-    double numbers[MAX_LITERAL];
-    struct voxeld_array array;
-};
-
-/* CTL_FAILED after a message. The caller clears rows->file in either case. */
-static int read_rows(const char *word, struct rows *rows)
-{
-    size_t n = ctl_parse_doubles(word, rows->numbers, MAX_LITERAL);
-    int result;
-
-    if (n >= 3) {
-        rows->array = (struct voxeld_array){
-            .dtype = VOXELD_FLOAT64, .data = rows->numbers, .n = 1, .n_elements = n};
-        return CTL_OK;
-    }
-    result = ctl_array_read(word, VOXELD_FLOAT64, &rows->file);
-    rows->array = ctl_array_view(&rows->file, NULL);
-    return result;
-}
-
-/* A scene as a request names it: its name, and the version or snapshot behind an @. */
-struct place {
-    char name[NAME_BYTES];
-    bool has_at;
-    struct voxeld_field_at at;
-};
-
-static struct place place_of(const char *word)
-{
-    const char *sign = strchr(word, '@');
-    size_t n = sign != NULL ? (size_t)(sign - word) : strlen(word);
-    struct place place = {.has_at = sign != NULL};
-
-    n = n < NAME_BYTES - 1 ? n : NAME_BYTES - 1;
-    memcpy(place.name, word, n);
-    if (sign != NULL && sign[1 + strspn(sign + 1, "0123456789")] == '\0') {
-        place.at.version = strtoull(sign + 1, NULL, 10);
-        /* No version is 0; the server refuses the sign as part of a name. */
-        place.at.snapshot = place.at.version == 0 ? sign : NULL;
-    } else if (sign != NULL) {
-        place.at.snapshot = sign + 1;
-    }
-    return place;
-}
-
 /* The place of a word in a list, -1 where it is not in it. */
 static int find_word(const char *word, const char *const *words, int n)
 {
@@ -79,6 +23,20 @@ static const char *const policies[3] = {"free", "occupied", "ignored"};
 static const char *const kinds[4] = {"spheres", "boxes", "capsules", "poses"};
 static const char *const modes[3] = {"centre", "trilinear", "surface"};
 
+/* Takes the place apart, which has been checked; whether it says a version. */
+static bool take_place(const struct ctl_scene_args *args, struct ctl_place *place,
+                       struct voxeld_field_at *at)
+{
+    (void)ctl_parse_place(args->words[0], place);
+    *at = (struct voxeld_field_at){.version = place->at.version,
+                                   .snapshot = place->at.snapshot};
+    return place->has_at;
+}
+
+enum {
+    MAX_OUT = 3
+};
+
 /* --- distance --------------------------------------------------------------------------- */
 
 int ctl_scene_check_distance(const struct ctl_scene_args *args)
@@ -91,13 +49,13 @@ int ctl_scene_check_distance(const struct ctl_scene_args *args)
                              args->words[i]);
         }
     }
-    return CTL_OK;
+    return ctl_check_place("scene distance", args->words[0]);
 }
 
 static void print_distances(const struct ctl_globals *globals,
                             const struct voxeld_field_result *r, bool to_file)
 {
-    size_t n = to_file ? 0 : r->n < MAX_PRINTED ? r->n : MAX_PRINTED;
+    size_t n = ctl_rows_printed(r->n, to_file);
     const float *distances = r->distances.data;
     const float *gradients = r->gradients.data;
 
@@ -141,16 +99,15 @@ static void print_distances(const struct ctl_globals *globals,
 int ctl_scene_distance(struct voxeld_client *client, const struct ctl_globals *globals,
                        const struct ctl_scene_args *args)
 {
-    struct place place = place_of(args->words[0]);
-    struct rows points = {.numbers = {0}};
+    struct ctl_place place = {.name = ""};
+    struct ctl_rows points = {.numbers = {0}};
     struct voxeld_scene_distance_request request = {.scene = place.name,
-                                                    .has_at = place.has_at,
-                                                    .at = place.at,
                                                     .max_distance_m = args->max_range};
     struct voxeld_field_result *found = NULL;
     struct voxeld_error error;
-    int result = read_rows(args->words[1], &points);
+    int result = ctl_rows_read(args->words[1], false, &points);
 
+    request.has_at = take_place(args, &place, &request.at);
     request.points = points.array;
     for (size_t i = 2; i < args->n_words; i++) {
         int mode = find_word(args->words[i], modes, 3);
@@ -179,7 +136,7 @@ int ctl_scene_distance(struct voxeld_client *client, const struct ctl_globals *g
         result = ctl_flush();
     }
     voxeld_field_result_free(found);
-    ctl_array_clear(&points.file);
+    ctl_rows_clear(&points);
     return result;
 }
 
@@ -202,13 +159,13 @@ int ctl_scene_check_collide(const struct ctl_scene_args *args)
                          kind == 3 ? "a list of poses and the robot's spheres"
                                    : "one list");
     }
-    return CTL_OK;
+    return ctl_check_place("scene collide", args->words[0]);
 }
 
 static void print_contacts(const struct ctl_globals *globals,
                            const struct voxeld_field_result *r)
 {
-    size_t n = r->n < MAX_PRINTED ? r->n : MAX_PRINTED;
+    size_t n = ctl_rows_printed(r->n, false);
     const float *clearance = r->clearance.data;
 
     if (globals->json) {
@@ -250,7 +207,7 @@ static void print_contacts(const struct ctl_globals *globals,
 
 /* The arrays of a request; poses are one trajectory. */
 static void set_shapes(struct voxeld_scene_collide_request *request, int kind,
-                       const struct rows lists[2])
+                       const struct ctl_rows lists[2])
 {
     struct voxeld_array *const all[4] = {&request->spheres, &request->boxes,
                                          &request->capsules, &request->poses};
@@ -268,19 +225,18 @@ int ctl_scene_collide(struct voxeld_client *client, const struct ctl_globals *gl
 {
     int kind = find_word(args->words[1], kinds, 4);
     size_t n_lists = kind == 3 ? 2 : 1;
-    struct place place = place_of(args->words[0]);
-    struct rows lists[2] = {{.numbers = {0}}, {.numbers = {0}}};
+    struct ctl_place place = {.name = ""};
+    struct ctl_rows lists[2] = {{.numbers = {0}}, {.numbers = {0}}};
     struct voxeld_scene_collide_request request = {.scene = place.name,
-                                                   .has_at = place.has_at,
-                                                   .at = place.at,
                                                    .max_distance_m = args->max_range};
     struct voxeld_field_result *found = NULL;
     struct voxeld_error error;
     int result = CTL_OK;
 
     for (size_t i = 0; i < n_lists && result == CTL_OK; i++) {
-        result = read_rows(args->words[2 + i], &lists[i]);
+        result = ctl_rows_read(args->words[2 + i], false, &lists[i]);
     }
+    request.has_at = take_place(args, &place, &request.at);
     set_shapes(&request, kind, lists);
     if (args->n_words == 3 + n_lists) {
         request.unknown =
@@ -295,7 +251,7 @@ int ctl_scene_collide(struct voxeld_client *client, const struct ctl_globals *gl
         result = ctl_flush();
     }
     voxeld_field_result_free(found);
-    ctl_array_clear(&lists[0].file);
-    ctl_array_clear(&lists[1].file);
+    ctl_rows_clear(&lists[0]);
+    ctl_rows_clear(&lists[1]);
     return result;
 }

@@ -11,36 +11,6 @@ enum {
     MAX_PRINTED = 100
 };
 
-/* A scene as a request names it: NAME, NAME@VERSION or NAME@SNAPSHOT taken apart. */
-struct place {
-    char name[128];
-    bool has_at;
-    struct voxeld_scene_at at;
-};
-
-static bool take_scene(struct place *place, const char *word)
-{
-    size_t n = strcspn(word, "@");
-
-    if (n >= sizeof place->name) {
-        return false;
-    }
-    memcpy(place->name, word, n);
-    place->name[n] = '\0';
-    place->has_at = word[n] == '@';
-    return !place->has_at || ctl_parse_at(word + n + 1, &place->at);
-}
-
-static int check_scene(const char *command, const struct ctl_scene_args *args)
-{
-    struct place place;
-
-    return take_scene(&place, args->words[0])
-               ? CTL_OK
-               : ctl_usage(command, "%s: a scene's name, or NAME@VERSION",
-                           args->words[0]);
-}
-
 /* --- costmap ------------------------------------------------------------------------------ */
 
 static enum vxd_status write_bytes(FILE *file, void *context, struct vxd_err *err)
@@ -123,7 +93,7 @@ int ctl_scene_costmap(struct voxeld_client *client, const struct ctl_globals *gl
                       const struct ctl_scene_args *args)
 {
     const char *path = args->words[1];
-    struct place place = {0};
+    struct ctl_place place = {0};
     struct voxeld_scene_grid_request request = {
         .scene = place.name,
         .kind = (enum voxeld_grid_kind)args->kind,
@@ -141,7 +111,7 @@ int ctl_scene_costmap(struct voxeld_client *client, const struct ctl_globals *gl
     struct voxeld_error error;
     int result;
 
-    (void)take_scene(&place, args->words[0]);
+    (void)ctl_parse_place(args->words[0], &place);
     request.has_at = place.has_at;
     request.at = place.at;
     request.format = ctl_has_ending(path, ".png")   ? VOXELD_GRID_PNG
@@ -180,7 +150,7 @@ int ctl_scene_check_costmap(const struct ctl_scene_args *args)
     if (strlen(path) + sizeof ".yaml" > MAX_PATH) {
         return ctl_usage("scene costmap", "the name of the file is too long");
     }
-    return check_scene("scene costmap", args);
+    return ctl_check_place("scene costmap", args->words[0]);
 }
 
 /* --- frontiers ---------------------------------------------------------------------------- */
@@ -237,13 +207,13 @@ int ctl_scene_check_frontiers(const struct ctl_scene_args *args)
     if (args->out != NULL && !ctl_has_ending(args->out, ".npz")) {
         return ctl_usage("scene frontiers", "--out %s: a name ending in .npz", args->out);
     }
-    return check_scene("scene frontiers", args);
+    return ctl_check_place("scene frontiers", args->words[0]);
 }
 
 int ctl_scene_frontiers(struct voxeld_client *client, const struct ctl_globals *globals,
                         const struct ctl_scene_args *args)
 {
-    struct place place = {0};
+    struct ctl_place place = {0};
     struct voxeld_scene_frontiers_request request = {
         .scene = place.name,
         .has_box = ctl_scene_has(args, CTL_SCENE_BOX),
@@ -259,7 +229,7 @@ int ctl_scene_frontiers(struct voxeld_client *client, const struct ctl_globals *
     struct voxeld_error error;
     int result = CTL_OK;
 
-    (void)take_scene(&place, args->words[0]);
+    (void)ctl_parse_place(args->words[0], &place);
     request.has_at = place.has_at;
     request.at = place.at;
     if (voxeld_scene_frontiers(client, &request, &frontiers, &error) != VOXELD_OK) {

@@ -6,48 +6,8 @@
 #include "client/voxelctl/scene/scene_commands.h"
 
 enum {
-    /* So many rows are printed; --out takes more. */
-    MAX_PRINTED = 100,
-    MAX_LITERAL = 6,
     MAX_OUT = 7
 };
-
-/* The rows of a file, or one row of the command line. */
-struct input {
-    struct ctl_array file;
-    double numbers[MAX_LITERAL];
-    int64_t integers[MAX_LITERAL];
-    struct voxeld_array array;
-};
-
-/* Reads the rows; with in_voxels the numbers of a text are integers. CTL_FAILED after a
- * message. The caller clears *in in either case. */
-static int input_read(const char *word, bool in_voxels, struct input *in)
-{
-    size_t n = ctl_parse_doubles(word, in->numbers, MAX_LITERAL);
-
-    memset(&in->file, 0, sizeof in->file);
-    if (n < 3) {
-        int result =
-            ctl_array_read(word, in_voxels ? VOXELD_INT64 : VOXELD_FLOAT64, &in->file);
-
-        in->array = ctl_array_view(&in->file, NULL);
-        return result;
-    }
-    in->array = (struct voxeld_array){
-        .dtype = VOXELD_FLOAT64, .data = in->numbers, .n = 1, .n_elements = n};
-    for (size_t i = 0; i < n && in_voxels; i++) {
-        if (!(in->numbers[i] >= -1e15 && in->numbers[i] <= 1e15) ||
-            in->numbers[i] != (double)(int64_t)in->numbers[i]) {
-            (void)ctl_error("%s: whole numbers of voxels", word);
-            return CTL_FAILED;
-        }
-        in->integers[i] = (int64_t)in->numbers[i];
-        in->array.dtype = VOXELD_INT64;
-        in->array.data = in->integers;
-    }
-    return CTL_OK;
-}
 
 /* Prints "occupied", or for a set "occupied+free"; text has at least 32 bytes. */
 static const char *state_name(uint8_t states, char *text)
@@ -160,7 +120,7 @@ static void print_found(const struct ctl_globals *globals,
                         const struct voxeld_scene_found *f,
                         const struct voxeld_scene_info *scene, bool to_file)
 {
-    size_t n = to_file ? 0 : f->n < MAX_PRINTED ? f->n : MAX_PRINTED;
+    size_t n = ctl_rows_printed(f->n, to_file);
     char rows[32];
     char hits[32];
 
@@ -253,8 +213,9 @@ int ctl_scene_check_query(const struct ctl_scene_args *args)
 }
 
 static enum voxeld_status ask(struct voxeld_client *client,
-                              const struct ctl_scene_args *args, const struct input *in,
-                              struct voxeld_scene_found **out, struct voxeld_error *error)
+                              const struct ctl_scene_args *args,
+                              const struct ctl_rows *in, struct voxeld_scene_found **out,
+                              struct voxeld_error *error)
 {
     const char *scene = args->words[0];
 
@@ -276,7 +237,7 @@ static enum voxeld_status ask(struct voxeld_client *client,
 int ctl_scene_query(struct voxeld_client *client, const struct ctl_globals *globals,
                     const struct ctl_scene_args *args)
 {
-    struct input in[2] = {{.numbers = {0}}, {.numbers = {0}}};
+    struct ctl_rows in[2] = {{.numbers = {0}}, {.numbers = {0}}};
     bool in_voxels = ctl_scene_has(args, CTL_SCENE_IN_VOXELS);
     struct voxeld_scene_found *found = NULL;
     struct voxeld_scenes *scenes = NULL;
@@ -284,7 +245,7 @@ int ctl_scene_query(struct voxeld_client *client, const struct ctl_globals *glob
     int result = CTL_OK;
 
     for (size_t i = 2; i < args->n_words && result == CTL_OK; i++) {
-        result = input_read(args->words[i], in_voxels, &in[i - 2]);
+        result = ctl_rows_read(args->words[i], in_voxels, &in[i - 2]);
     }
     if (result == CTL_OK && ask(client, args, in, &found, &error) != VOXELD_OK) {
         result = ctl_failed(args->words[0], &error);
@@ -303,7 +264,7 @@ int ctl_scene_query(struct voxeld_client *client, const struct ctl_globals *glob
     }
     voxeld_scenes_free(scenes);
     voxeld_scene_found_free(found);
-    ctl_array_clear(&in[0].file);
-    ctl_array_clear(&in[1].file);
+    ctl_rows_clear(&in[0]);
+    ctl_rows_clear(&in[1]);
     return result;
 }

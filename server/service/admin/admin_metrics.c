@@ -26,79 +26,69 @@ enum {
     MAX_TOKENS = 256 /* labels */
 };
 
-static void write_maps(const struct vxd_server *server, struct vxd_text *text)
+/* Two values of a metric, each with a label of its own. */
+static void write_two(struct vxd_text *text, const char *name, const char *kind,
+                      const char *help, const char *const labels[2], uint64_t first,
+                      uint64_t second)
 {
-    struct vxd_names_usage maps;
+    vxd_metrics_describe(text, name, kind, help);
+    vxd_text_printf(text, "%s{%s} %" PRIu64 "\n%s{%s} %" PRIu64 "\n", name, labels[0],
+                    first, name, labels[1], second);
+}
+
+static const char *const of_budget[2] = {"use=\"used\"", "use=\"budget\""};
+static const char *const of_result[2] = {"result=\"written\"", "result=\"failed\""};
+
+/* What is counted of every noun whose things may be durable: each metric, and what it is. */
+struct named_metrics {
+    const char *n[2];
+    const char *bytes[2];
+    const char *durable[2];
+    const char *snapshots[2];
+};
+
+static const struct named_metrics of_maps = {
+    {"voxeld_maps", "Named hash maps."},
+    {"voxeld_map_bytes", "Device memory of named hash maps."},
+    {"voxeld_durable_maps", "Of the maps, those on the disk."},
+    {"voxeld_map_snapshots_total", "Snapshot files of durable maps."}};
+static const struct named_metrics of_volumes = {
+    {"voxeld_volumes", "Named volumes."},
+    {"voxeld_volume_bytes", "Device memory of named volumes."},
+    {"voxeld_durable_volumes", "Of the volumes, those on the disk."},
+    {"voxeld_volume_snapshots_total", "Snapshot files of durable volumes."}};
+static const struct named_metrics of_posegraphs = {
+    {"voxeld_posegraphs", "Named pose graphs."},
+    {"voxeld_posegraph_bytes", "Host memory of named pose graphs."},
+    {"voxeld_durable_posegraphs", "Of the pose graphs, those on the disk."},
+    {"voxeld_posegraph_snapshots_total", "Snapshot files of durable pose graphs."}};
+
+static void write_named(const struct vxd_names *names, const struct named_metrics *of,
+                        struct vxd_text *text)
+{
+    struct vxd_names_usage usage;
+
+    vxd_names_get_usage(names, &usage);
+    vxd_metrics_write_uint(text, of->n[0], "gauge", of->n[1], usage.n);
+    write_two(text, of->bytes[0], "gauge", of->bytes[1], of_budget, usage.n_bytes,
+              usage.limit_bytes);
+    vxd_metrics_write_uint(text, of->durable[0], "gauge", of->durable[1],
+                           usage.n_durable);
+    write_two(text, of->snapshots[0], "counter", of->snapshots[1], of_result,
+              usage.n_snapshots, usage.n_failed_snapshots);
+}
+
+static void write_replays(const struct vxd_server *server, struct vxd_text *text)
+{
     struct vxd_once_usage once;
 
-    vxd_names_get_usage(server->maps, &maps);
     vxd_once_get_usage(server->once, &once);
-    vxd_metrics_write_uint(text, "voxeld_maps", "gauge", "Named hash maps.", maps.n);
-    vxd_metrics_describe(text, "voxeld_map_bytes", "gauge",
-                         "Device memory of named hash maps.");
-    vxd_text_printf(text,
-                    "voxeld_map_bytes{use=\"used\"} %" PRIu64
-                    "\nvoxeld_map_bytes{use=\"budget\"} %" PRIu64 "\n",
-                    maps.n_bytes, maps.limit_bytes);
-    vxd_metrics_write_uint(text, "voxeld_durable_maps", "gauge",
-                           "Of the maps, those on the disk.", maps.n_durable);
-    vxd_metrics_describe(text, "voxeld_map_snapshots_total", "counter",
-                         "Snapshot files of durable maps.");
-    vxd_text_printf(text,
-                    "voxeld_map_snapshots_total{result=\"written\"} %" PRIu64
-                    "\nvoxeld_map_snapshots_total{result=\"failed\"} %" PRIu64 "\n",
-                    maps.n_snapshots, maps.n_failed_snapshots);
     vxd_metrics_write_uint(text, "voxeld_replay_clients", "gauge",
                            "Clients whose outcomes are remembered.", once.n_clients);
     vxd_metrics_write_uint(text, "voxeld_replay_outcomes", "gauge",
                            "Outcomes remembered or awaited.", once.n_outcomes);
     vxd_metrics_write_uint(text, "voxeld_replay_bytes", "gauge",
                            "Memory of remembered outcomes.", once.n_bytes);
-}
-
-static void write_posegraphs(const struct vxd_server *server, struct vxd_text *text)
-{
-    struct vxd_names_usage graphs;
-
-    vxd_names_get_usage(server->posegraphs, &graphs);
-    vxd_metrics_write_uint(text, "voxeld_posegraphs", "gauge", "Named pose graphs.",
-                           graphs.n);
-    vxd_metrics_describe(text, "voxeld_posegraph_bytes", "gauge",
-                         "Host memory of named pose graphs.");
-    vxd_text_printf(text,
-                    "voxeld_posegraph_bytes{use=\"used\"} %" PRIu64
-                    "\nvoxeld_posegraph_bytes{use=\"budget\"} %" PRIu64 "\n",
-                    graphs.n_bytes, graphs.limit_bytes);
-    vxd_metrics_write_uint(text, "voxeld_durable_posegraphs", "gauge",
-                           "Of the pose graphs, those on the disk.", graphs.n_durable);
-    vxd_metrics_describe(text, "voxeld_posegraph_snapshots_total", "counter",
-                         "Snapshot files of durable pose graphs.");
-    vxd_text_printf(text,
-                    "voxeld_posegraph_snapshots_total{result=\"written\"} %" PRIu64
-                    "\nvoxeld_posegraph_snapshots_total{result=\"failed\"} %" PRIu64 "\n",
-                    graphs.n_snapshots, graphs.n_failed_snapshots);
-}
-
-static void write_volumes(const struct vxd_server *server, struct vxd_text *text)
-{
-    struct vxd_names_usage volumes;
-
-    vxd_names_get_usage(server->volumes, &volumes);
-    vxd_metrics_write_uint(text, "voxeld_volumes", "gauge", "Named volumes.", volumes.n);
-    vxd_metrics_describe(text, "voxeld_volume_bytes", "gauge",
-                         "Device memory of named volumes.");
-    vxd_text_printf(text,
-                    "voxeld_volume_bytes{use=\"used\"} %" PRIu64
-                    "\nvoxeld_volume_bytes{use=\"budget\"} %" PRIu64 "\n",
-                    volumes.n_bytes, volumes.limit_bytes);
-    vxd_metrics_write_uint(text, "voxeld_durable_volumes", "gauge",
-                           "Of the volumes, those on the disk.", volumes.n_durable);
-    vxd_metrics_describe(text, "voxeld_volume_snapshots_total", "counter",
-                         "Snapshot files of durable volumes.");
-    vxd_text_printf(text,
-                    "voxeld_volume_snapshots_total{result=\"written\"} %" PRIu64
-                    "\nvoxeld_volume_snapshots_total{result=\"failed\"} %" PRIu64 "\n",
-                    volumes.n_snapshots, volumes.n_failed_snapshots);
 }
 
 static void write_odometries(const struct vxd_server *server, struct vxd_text *text)
@@ -120,12 +110,9 @@ static void write_networks(const struct vxd_server *server, struct vxd_text *tex
     vxd_names_get_usage(server->networks, &networks);
     vxd_metrics_write_uint(text, "voxeld_networks", "gauge", "Loaded networks.",
                            networks.n);
-    vxd_metrics_describe(text, "voxeld_network_bytes", "gauge",
-                         "Device memory of networks' weights.");
-    vxd_text_printf(text,
-                    "voxeld_network_bytes{use=\"used\"} %" PRIu64
-                    "\nvoxeld_network_bytes{use=\"budget\"} %" PRIu64 "\n",
-                    networks.n_bytes, networks.limit_bytes);
+    write_two(text, "voxeld_network_bytes", "gauge",
+              "Device memory of networks' weights.", of_budget, networks.n_bytes,
+              networks.limit_bytes);
 }
 
 static void write_scenes(const struct vxd_server *server, struct vxd_text *text)
@@ -134,11 +121,8 @@ static void write_scenes(const struct vxd_server *server, struct vxd_text *text)
 
     vxd_scenes_get_usage(server->scenes, &scenes);
     vxd_metrics_write_uint(text, "voxeld_scenes", "gauge", "Scenes.", scenes.n_scenes);
-    vxd_metrics_describe(text, "voxeld_scene_bytes", "gauge", "Device memory of scenes.");
-    vxd_text_printf(text,
-                    "voxeld_scene_bytes{use=\"used\"} %" PRIu64
-                    "\nvoxeld_scene_bytes{use=\"budget\"} %" PRIu64 "\n",
-                    scenes.n_bytes, scenes.limit_bytes);
+    write_two(text, "voxeld_scene_bytes", "gauge", "Device memory of scenes.", of_budget,
+              scenes.n_bytes, scenes.limit_bytes);
     vxd_metrics_write_uint(text, "voxeld_scene_collections_total", "counter",
                            "Collections of scenes.", scenes.n_collections);
     vxd_metrics_write_uint(text, "voxeld_scene_collected_bytes_total", "counter",
@@ -347,9 +331,10 @@ void vxd_metrics_write(struct vxd_server *server, struct vxd_text *text)
     vxd_metrics_write_memory(
         text, "voxeld_host_memory_bytes", "Engine memory on the host.", memory.host_bytes,
         memory.host_peak_bytes, memory.host_budget_bytes, memory.host_kept_bytes);
-    write_maps(server, text);
-    write_volumes(server, text);
-    write_posegraphs(server, text);
+    write_named(server->maps, &of_maps, text);
+    write_replays(server, text);
+    write_named(server->volumes, &of_volumes, text);
+    write_named(server->posegraphs, &of_posegraphs, text);
     write_odometries(server, text);
     write_networks(server, text);
     write_scenes(server, text);

@@ -88,6 +88,19 @@ int vxd_axis_of(const char *name);
 
 /* --- clouds_pose.c: poses, of clouds and of cameras ------------------------------------- */
 
+/* Between a unit quaternion x y z w and its matrix, rows first. */
+void vxd_pose_rotation(const double q[4], double out[9]);
+void vxd_pose_quaternion(const double r[9], double out[4]);
+
+/* The rotation of a pose as a unit quaternion; where it or the pose is absent, or all zeros, the identity.
+ * errors  INVALID_ARGUMENT */
+enum vxd_status vxd_pose_read_quaternion(const Voxeld__V1__Pose *pose, const char *field,
+                                         double out[4], struct vxd_err *err);
+
+/* Makes a Pose in the arena; NULL after an error: RESOURCE_EXHAUSTED. */
+Voxeld__V1__Pose *vxd_pose_new(struct vxd_decoder *arena, const double t[3],
+                               const double q[4], struct vxd_err *err);
+
 /* An absent pose is the identity.
  * errors  INVALID_ARGUMENT  not finite, or no unit quaternion */
 enum vxd_status vxd_volume_read_pose(const Voxeld__V1__Pose *pose, const char *field,
@@ -105,9 +118,16 @@ enum vxd_status vxd_volume_query_pose(struct vxd_decoder *decoder,
                                       const struct vxd_query_item *item,
                                       Voxeld__V1__Pose **out, struct vxd_err *err);
 
-/* --- clouds_file.c ---------------------------------------------------------------------- */
+/* --- clouds_query.c: the query beside a file that is the body of a POST ------------------- */
 
-/* A key of a method's query, and the function that takes its value. */
+/* A key of a method's query that is a field of its message: true or false, a number, text, a pose or
+ * three numbers, as the field's type says. */
+struct vxd_query_field {
+    const char *key;
+    const char *field; /* its name, or a path whose messages are made: "camera.fx" */
+};
+
+/* A key whose value is anything else, and the function that takes it. */
 struct vxd_query_key {
     const char *key;
     enum vxd_status (*take)(void *query, const struct vxd_query_item *item);
@@ -117,8 +137,27 @@ struct vxd_query_key {
 struct vxd_query_keys {
     const struct vxd_query_key *keys;
     size_t n_keys;
-    void *query;
+    void *query; /* of the functions */
+    const struct vxd_query_field *fields;
+    size_t n_fields;
+    ProtobufCMessage *message; /* of the fields */
 };
+
+/* Takes the value of a query's item; *is_known: its key is one of these, or format.
+ * errors  INVALID_ARGUMENT  also where the key was given before; RESOURCE_EXHAUSTED */
+enum vxd_status vxd_query_take(struct vxd_decoder *decoder, const struct vxd_body *body,
+                               size_t index, const struct vxd_query_keys *keys,
+                               bool *is_known, struct vxd_err *err);
+
+/* Takes all items. errors  as of one; INVALID_ARGUMENT  for keys that are unknown */
+enum vxd_status vxd_query_take_all(struct vxd_decoder *decoder,
+                                   const struct vxd_body *body,
+                                   const struct vxd_query_keys *keys,
+                                   struct vxd_err *err);
+
+/* Returns INVALID_ARGUMENT: the key is unknown. The message has all others; more: ", frame_id" */
+enum vxd_status vxd_query_refuse(const struct vxd_query_keys *keys, const char *more,
+                                 const struct vxd_query_item *item, struct vxd_err *err);
 
 /* Reads a scan file that is the body of a POST, and the query beside it. *out becomes a
  * list of one cloud, whose points stay in the file where they are stored as records.

@@ -9,71 +9,6 @@
 #include "server/service/clouds/clouds.h"
 #include "server/service/service.h"
 
-enum vxd_status vxd_query_fail(struct vxd_err *err, const struct vxd_query_item *item,
-                               const char *expected)
-{
-    return vxd_fail(err, VXD_INVALID_ARGUMENT, item->key, "is \"%.60s\", it must be %s",
-                    item->value, expected);
-}
-
-size_t vxd_query_numbers(const char *text, double *out, size_t most)
-{
-    for (size_t n = 0; n < most; n++) {
-        char *end;
-
-        out[n] = strtod(text, &end);
-        if (end == text) {
-            return 0;
-        }
-        if (*end == '\0') {
-            return n + 1;
-        }
-        if (*end != ',') {
-            return 0;
-        }
-        text = end + 1;
-    }
-    return 0;
-}
-
-enum vxd_status vxd_query_text(struct vxd_decoder *decoder,
-                               const struct vxd_query_item *item, char **out,
-                               struct vxd_err *err)
-{
-    *out = vxd_message_text(decoder, item->value, strlen(item->value), err);
-    return *out != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
-}
-
-enum vxd_status vxd_query_names(struct vxd_decoder *decoder,
-                                const struct vxd_query_item *item, size_t most,
-                                const char *expected, char ***out, size_t *n,
-                                struct vxd_err *err)
-{
-    const char *text = item->value;
-
-    *out = vxd_message_pointers(decoder, most, err);
-    if (*out == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    for (*n = 0;;) {
-        size_t n_bytes = strcspn(text, ",");
-        char *name;
-
-        if (n_bytes == 0 || *n == most) {
-            return vxd_query_fail(err, item, expected);
-        }
-        name = vxd_message_text(decoder, text, n_bytes, err);
-        if (name == NULL) {
-            return VXD_RESOURCE_EXHAUSTED;
-        }
-        (*out)[(*n)++] = name;
-        if (text[n_bytes] == '\0') {
-            return VXD_OK;
-        }
-        text += n_bytes + 1;
-    }
-}
-
 static enum vxd_status take_frame_id(struct vxd_decoder *decoder,
                                      const struct vxd_query_item *item,
                                      Voxeld__V1__Cloud *cloud, struct vxd_err *err)
@@ -175,41 +110,16 @@ out:
     return status;
 }
 
-/* Lists all keys of the query, as "size, range". */
-static enum vxd_status refuse_key(const struct vxd_query_keys *keys,
-                                  const struct vxd_query_item *item, struct vxd_err *err)
-{
-    char known[sizeof err->message] = "";
-    size_t n = 0;
-
-    for (size_t i = 0; i < keys->n_keys && n < sizeof known; i++) {
-        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i > 0 ? ", " : "",
-                              keys->keys[i].key);
-    }
-    return vxd_fail(err, VXD_INVALID_ARGUMENT, item->key,
-                    "is no key of the query; known: format, %s, frame_id, stamp_ns",
-                    known);
-}
-
 static enum vxd_status take_item(struct vxd_decoder *decoder, const struct vxd_body *body,
                                  size_t index, const struct vxd_query_keys *keys,
                                  Voxeld__V1__Cloud *cloud, struct vxd_err *err)
 {
     const struct vxd_query_item *item = &body->query[index];
+    bool is_known;
+    enum vxd_status status = vxd_query_take(decoder, body, index, keys, &is_known, err);
 
-    /* The transport has used this key already. */
-    if (strcmp(item->key, "format") == 0) {
-        return VXD_OK;
-    }
-    for (size_t i = 0; i < index; i++) {
-        if (strcmp(body->query[i].key, item->key) == 0) {
-            return vxd_fail(err, VXD_INVALID_ARGUMENT, item->key, "is given twice");
-        }
-    }
-    for (size_t i = 0; i < keys->n_keys; i++) {
-        if (strcmp(keys->keys[i].key, item->key) == 0) {
-            return keys->keys[i].take(keys->query, item);
-        }
+    if (status != VXD_OK || is_known) {
+        return status;
     }
     if (strcmp(item->key, "frame_id") == 0) {
         return take_frame_id(decoder, item, cloud, err);
@@ -217,7 +127,7 @@ static enum vxd_status take_item(struct vxd_decoder *decoder, const struct vxd_b
     if (strcmp(item->key, "stamp_ns") == 0) {
         return take_stamp(item, cloud, err);
     }
-    return refuse_key(keys, item, err);
+    return vxd_query_refuse(keys, ", frame_id, stamp_ns", item, err);
 }
 
 enum vxd_status vxd_cloud_from_body(struct vxd_request *request,

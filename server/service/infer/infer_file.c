@@ -13,20 +13,6 @@ struct query {
     struct vxd_err *err;
 };
 
-static enum vxd_status take_network(void *query, const struct vxd_query_item *item)
-{
-    struct query *q = query;
-
-    return vxd_query_text(q->decoder, item, &q->input->network, q->err);
-}
-
-static enum vxd_status take_digest(void *query, const struct vxd_query_item *item)
-{
-    struct query *q = query;
-
-    return vxd_query_text(q->decoder, item, &q->input->expect_digest, q->err);
-}
-
 static enum vxd_status take_outputs(void *query, const struct vxd_query_item *item)
 {
     struct query *q = query;
@@ -48,27 +34,26 @@ static enum vxd_status take_dtype(void *query, const struct vxd_query_item *item
                : vxd_query_fail(q->err, item, "float32 or float16");
 }
 
-static enum vxd_status take_no_coords(void *query, const struct vxd_query_item *item)
-{
-    struct query *q = query;
+static const struct vxd_query_field fields[] = {
+    {"network", "network"},
+    {"no_coords", "no_coords"},
+    {"expect_digest", "expect_digest"},
+};
 
-    q->input->no_coords = strcmp(item->value, "true") == 0;
-    return q->input->no_coords || strcmp(item->value, "false") == 0
-               ? VXD_OK
-               : vxd_query_fail(q->err, item, "true or false");
-}
-
-static const struct vxd_query_key query_keys[] = {
-    {"network", take_network},     {"outputs", take_outputs},      {"dtype", take_dtype},
-    {"no_coords", take_no_coords}, {"expect_digest", take_digest},
+static const struct vxd_query_key keys[] = {
+    {"outputs", take_outputs},
+    {"dtype", take_dtype},
 };
 
 enum vxd_status vxd_infer_from_file(struct vxd_request *request,
                                     const struct vxd_body *body, struct vxd_err *err)
 {
     struct query q = {.decoder = request->decoder, .err = err};
-    const struct vxd_query_keys keys = {query_keys,
-                                        sizeof query_keys / sizeof query_keys[0], &q};
+    struct vxd_query_keys all = {.keys = keys,
+                                 .n_keys = sizeof keys / sizeof keys[0],
+                                 .query = &q,
+                                 .fields = fields,
+                                 .n_fields = sizeof fields / sizeof fields[0]};
     enum vxd_status status;
 
     q.input =
@@ -76,7 +61,8 @@ enum vxd_status vxd_infer_from_file(struct vxd_request *request,
     if (q.input == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(vxd_cloud_from_body(request, body, &keys, &q.input->clouds, err));
+    all.message = &q.input->base;
+    VXD_TRY(vxd_cloud_from_body(request, body, &all, &q.input->clouds, err));
     q.input->n_clouds = 1;
     request->input = &q.input->base;
 out:

@@ -332,8 +332,10 @@ enum vxd_status vxd_scene_integrate_from_file(struct vxd_request *request,
                                               struct vxd_err *err)
 {
     struct query q = {.decoder = request->decoder, .err = err};
-    const struct vxd_query_keys keys = {query_keys,
-                                        sizeof query_keys / sizeof query_keys[0], &q};
+    const struct vxd_query_keys keys = {.keys = query_keys,
+                                        .n_keys =
+                                            sizeof query_keys / sizeof query_keys[0],
+                                        .query = &q};
     Voxeld__V1__Cloud **clouds;
     enum vxd_status status;
 

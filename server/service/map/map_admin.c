@@ -12,10 +12,8 @@ enum {
 /* --- create ---------------------------------------------------------------------------- */
 
 struct create_job {
-    struct vxd_map_job base; /* first: request->state is both */
-    struct vxd_named_terms terms;
+    struct vxd_noun_create base; /* first: request->state is both */
     struct vxd_map_spec spec;
-    Voxeld__V1__MapCreateResponse *reply;
 };
 
 enum vxd_status vxd_map_create_check(struct vxd_request *request, struct vxd_err *err)
@@ -34,8 +32,8 @@ enum vxd_status vxd_map_create_check(struct vxd_request *request, struct vxd_err
         return VXD_RESOURCE_EXHAUSTED;
     }
     VXD_TRY(vxd_map_read_terms(request, input->name, input->max_bytes, input->ttl_s,
-                               &job->terms, err));
-    VXD_TRY(vxd_noun_read_durability(request, &durability, &job->terms, err));
+                               &job->base.terms, err));
+    VXD_TRY(vxd_noun_read_durability(request, &durability, &job->base.terms, err));
     VXD_TRY(
         vxd_map_read_spec(input->spec, input->lattice, input->capacity, &job->spec, err));
     request->cost_bytes = vxd_hashmap_bytes(request->server->context, &job->spec.engine);
@@ -44,10 +42,12 @@ out:
     return status;
 }
 
-static void compare_specs(const struct vxd_map_spec *has,
-                          const struct vxd_map_spec *wished,
-                          struct vxd_differing *differing)
+static void compare(const struct vxd_request *request, const struct vxd_named *named,
+                    struct vxd_differing *differing)
 {
+    const struct vxd_map_spec *has = &((const struct vxd_map *)named)->spec;
+    const struct vxd_map_spec *wished =
+        &((const struct create_job *)request->state)->spec;
     static const char *const axes[2][3] = {
         {"lattice.size.x", "lattice.size.y", "lattice.size.z"},
         {"lattice.origin.x", "lattice.origin.y", "lattice.origin.z"}};
@@ -69,67 +69,20 @@ static void compare_specs(const struct vxd_map_spec *has,
                         differing->n == 0 && !vxd_map_spec_equal(has, wished));
 }
 
-/* errors  ALREADY_EXISTS  says which parameters of the map are others */
-static enum vxd_status check_equal(const struct vxd_map *map,
-                                   const struct create_job *job, struct vxd_err *err)
+static enum vxd_status make(struct vxd_request *request, struct vxd_queue *queue,
+                            struct vxd_named **out, struct vxd_err *err)
 {
-    const struct vxd_named_terms *has = &map->named.terms;
-    struct vxd_differing differing = {.n = 0};
+    const struct create_job *job = request->state;
+    struct vxd_map *made = NULL;
+    enum vxd_status status = vxd_map_new(request->server->maps, queue, &job->base.terms,
+                                         &job->spec, NULL, &made, err);
 
-    compare_specs(&map->spec, &job->spec, &differing);
-    vxd_noun_compare_terms(has, &job->terms, &differing);
-    return vxd_differing_check(&differing, "map", has->name, err);
-}
-
-enum vxd_status vxd_map_create_submit(struct vxd_request *request,
-                                      struct vxd_queue *queue, struct vxd_err *err)
-{
-    struct create_job *job = request->state;
-    struct vxd_names *maps = request->server->maps;
-    struct vxd_map *map = vxd_maps_find(maps, job->terms.name);
-    enum vxd_status status;
-
-    job->reply = vxd_message_new(request->decoder,
-                                 &voxeld__v1__map_create_response__descriptor, err);
-    if (job->reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    if (map != NULL) {
-        job->base.map = map;
-        vxd_named_hold(&map->named);
-        VXD_TRY(vxd_named_check_visible(&map->named, err));
-    }
-    if (map != NULL) {
-        VXD_TRY(check_equal(map, job, err));
-    }
-    job->reply->existed = map != NULL;
-    if (map == NULL) {
-        VXD_TRY(vxd_map_new(maps, queue, &job->terms, &job->spec, NULL, &job->base.made,
-                            err));
-        map = job->base.made;
-        VXD_TRY(vxd_named_enter_journal(&map->named, err));
-    }
-    status = vxd_map_new_info(request->decoder, map, &job->reply->map, err);
-out:
+    *out = made != NULL ? &made->named : NULL;
     return status;
 }
 
-enum vxd_status vxd_map_create_finish(struct vxd_request *request,
-                                      struct vxd_queue *queue, struct vxd_err *err)
-{
-    struct create_job *job = request->state;
-
-    (void)queue;
-    (void)err;
-    request->output = &job->reply->base;
-    if (job->base.made != NULL) {
-        vxd_named_publish(&job->base.made->named);
-        vxd_map_conclude(request, &job->base.commit, job->base.made, VXD_NAMED_MADE);
-    } else {
-        vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_NAMED_READ);
-    }
-    return VXD_OK;
-}
+static const struct vxd_noun_maker maker = {
+    .one = "map", .compare = compare, .make = make};
 
 /* --- list, get, drop -------------------------------------------------------------------- */
 
@@ -175,5 +128,6 @@ const struct vxd_noun_service vxd_map_service = {.names = get_names,
                                                  .list_field = "maps",
                                                  .info_field = "map",
                                                  .new_info = new_info,
+                                                 .maker = &maker,
                                                  .add_details = add_load,
                                                  .missing = vxd_missing_map};

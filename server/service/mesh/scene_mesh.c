@@ -3,9 +3,7 @@
  * bounded memory; all of them are applied as one edit, so the journal has what it has of an edit
  * with lists of points. */
 #include <math.h>
-#include <stdlib.h>
 
-#include "gpu/svdag/mesh/mesh.h"
 #include "server/instance/instance.h"
 #include "server/service/integrate/integrate.h"
 #include "server/service/scene/scene.h"
@@ -14,9 +12,7 @@
 
 struct mesh_job {
     struct vxd_scene_job base; /* first: request->state is both */
-    struct vxd_svdag_voxel_list *lists;
-    size_t n_lists;
-    struct vxd_svdag_op *ops;
+    struct vxd_scene_triangles triangles;
     struct vxd_svdag_mesh_state state;
     struct vxd_svdag_edit_result result;
     Voxeld__V1__SceneChange *change;
@@ -220,52 +216,25 @@ out:
     return status;
 }
 
-/* Reserves capacity for one list more. */
-static enum vxd_status grow(struct mesh_job *job, struct vxd_err *err)
-{
-    size_t n = job->n_lists + 1;
-    struct vxd_svdag_voxel_list *lists = realloc(job->lists, n * sizeof *lists);
-
-    if (lists != NULL) {
-        job->lists = lists;
-        lists[n - 1] = (struct vxd_svdag_voxel_list){0};
-    }
-    if (lists == NULL || n > VXD_SVDAG_MAX_OPS) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "triangles",
-                        "have too many voxels for one request; send them in parts");
-    }
-    job->n_lists = n;
-    return VXD_OK;
-}
-
 static enum vxd_status make_lists(struct vxd_request *request, struct vxd_queue *queue,
                                   const struct vxd_svdag_mesh *mesh, struct vxd_err *err)
 {
     struct mesh_job *job = request->state;
-    const struct vxd_svdag_format *format = &job->base.scene->spec.format;
     enum vxd_status status = VXD_OK;
 
     atomic_store(&request->ends_when_over, true);
     while (job->state.triangle < mesh->n && status == VXD_OK) {
-        struct vxd_svdag_voxel_list *list;
-
         if (vxd_request_is_over(request)) {
             return vxd_fail(err, VXD_CANCELLED, NULL, "nobody waits for the reply");
         }
-        VXD_TRY(grow(job, err));
-        list = &job->lists[job->n_lists - 1];
-        VXD_TRY(vxd_svdag_list_triangles(queue, format, mesh, &job->state, list, err));
-        status = vxd_queue_wait(queue, err);
-        if (list->voxels.n == 0) {
-            vxd_svdag_voxel_list_free(queue, list);
-            job->n_lists--;
-        }
+        status = vxd_scene_list_triangles(
+            request, queue, mesh, &job->state, &job->triangles, "triangles",
+            "have too many voxels for one request; send them in parts", err);
     }
-    if (status == VXD_OK && job->n_lists == 0) {
+    if (status == VXD_OK && job->triangles.n_lists == 0) {
         status = vxd_fail(err, VXD_OUT_OF_RANGE, "triangles",
                           "no triangle has a voxel in the scene");
     }
-out:
     return status;
 }
 
@@ -295,18 +264,8 @@ enum vxd_status vxd_scene_import_mesh_submit(struct vxd_request *request,
     VXD_TRY(read_triangles(request, &mesh, err));
     VXD_TRY(read_materials(request, &mesh, err));
     VXD_TRY(make_lists(request, queue, &mesh, err));
-    job->ops = calloc(job->n_lists, sizeof *job->ops);
-    if (job->ops == NULL) {
-        VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for an edit"));
-    }
-    for (size_t i = 0; i < job->n_lists; i++) {
-        job->ops[i].action = VXD_SVDAG_FILL;
-        job->ops[i].value = input->material;
-        job->ops[i].shape.kind = VXD_SVDAG_VOXELS;
-        job->ops[i].shape.voxels = job->lists[i].voxels;
-    }
-    status = vxd_scene_apply(request, queue, VXD_RECORD_EDIT, job->ops, job->n_lists,
-                             &job->result, err);
+    status = vxd_scene_fill_triangles(request, queue, &job->triangles, input->material,
+                                      &job->result, err);
     request->output = &job->reply->base;
 out:
     return status;
@@ -336,13 +295,6 @@ void vxd_scene_import_mesh_release(struct vxd_request *request, struct vxd_queue
 {
     struct mesh_job *job = request->state;
 
-    for (size_t i = 0; i < job->n_lists; i++) {
-        vxd_svdag_voxel_list_free(queue, &job->lists[i]);
-    }
-    free(job->lists);
-    free(job->ops);
-    job->lists = NULL;
-    job->n_lists = 0;
-    job->ops = NULL;
+    vxd_scene_free_triangles(queue, &job->triangles);
     vxd_scene_release(request, queue);
 }

@@ -23,27 +23,27 @@ struct query {
     struct vxd_err *err;
 };
 
-static enum vxd_status take_name(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_scale(void *query, const struct vxd_query_item *item)
 {
-    return vxd_query_text(q->request->decoder, item, &q->input->name, q->err);
-}
+    struct query *q = query;
 
-static enum vxd_status take_scale(struct query *q, const struct vxd_query_item *item)
-{
     return vxd_query_numbers(item->value, &q->scale, 1) == 1 && q->scale > 0
                ? VXD_OK
                : vxd_query_fail(q->err, item, "a number above 0");
 }
 
-static enum vxd_status take_offset(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_offset(void *query, const struct vxd_query_item *item)
 {
+    struct query *q = query;
+
     return vxd_query_numbers(item->value, q->offset, 3) == 3
                ? VXD_OK
                : vxd_query_fail(q->err, item, "x,y,z");
 }
 
-static enum vxd_status take_rule(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_rule(void *query, const struct vxd_query_item *item)
 {
+    struct query *q = query;
     bool is_thin = strcmp(item->value, "thin") == 0;
 
     q->input->rule = is_thin ? VOXELD__V1__MESH_RULE__MESH_THIN
@@ -53,64 +53,32 @@ static enum vxd_status take_rule(struct query *q, const struct vxd_query_item *i
                : vxd_query_fail(q->err, item, "conservative or thin");
 }
 
-static enum vxd_status take_count(struct query *q, const struct vxd_query_item *item,
-                                  double most, uint64_t *out)
+static enum vxd_status take_material(void *query, const struct vxd_query_item *item)
 {
+    struct query *q = query;
     double number = 0;
 
     if (vxd_query_numbers(item->value, &number, 1) != 1 ||
-        !(number >= 0 && number <= most) || number != (double)(uint64_t)number) {
+        !(number >= 0 && number <= UINT16_MAX) || number != (double)(uint32_t)number) {
         return vxd_query_fail(q->err, item, "a whole number from 0 on");
     }
-    *out = (uint64_t)number;
+    q->has_material = true;
+    q->input->material = (uint32_t)number;
     return VXD_OK;
 }
 
-static enum vxd_status take_material(struct query *q, const struct vxd_query_item *item)
-{
-    uint64_t number = 0;
-    enum vxd_status status = take_count(q, item, UINT16_MAX, &number);
+static const struct vxd_query_field fields[] = {
+    {"name", "name"},
+    {"in_voxels", "in_voxels"},
+    {"if_version", "if_version"},
+};
 
-    q->has_material = true;
-    q->input->material = (uint32_t)number;
-    return status;
-}
-
-static enum vxd_status take_in_voxels(struct query *q, const struct vxd_query_item *item)
-{
-    q->input->in_voxels = strcmp(item->value, "true") == 0;
-    return q->input->in_voxels || strcmp(item->value, "false") == 0
-               ? VXD_OK
-               : vxd_query_fail(q->err, item, "true or false");
-}
-
-static enum vxd_status take_if_version(struct query *q, const struct vxd_query_item *item)
-{
-    return take_count(q, item, 9007199254740992.0, &q->input->if_version);
-}
-
-static const struct {
-    const char *key;
-    enum vxd_status (*take)(struct query *q, const struct vxd_query_item *item);
-} keys[] = {{"name", take_name},
-            {"scale", take_scale},
-            {"offset", take_offset},
-            {"rule", take_rule},
-            {"material", take_material},
-            {"in_voxels", take_in_voxels},
-            {"if_version", take_if_version}};
-
-static enum vxd_status take_item(struct query *q, const struct vxd_query_item *item)
-{
-    for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
-        if (strcmp(item->key, keys[k].key) == 0) {
-            return keys[k].take(q, item);
-        }
-    }
-    return vxd_fail(q->err, VXD_INVALID_ARGUMENT, item->key,
-                    "no such key; known: name, scale, offset, rule, material, in_voxels, "
-                    "if_version");
-}
+static const struct vxd_query_key keys[] = {
+    {"scale", take_scale},
+    {"offset", take_offset},
+    {"rule", take_rule},
+    {"material", take_material},
+};
 
 /* A tensor of n rows whose bytes are copied into the request's memory. */
 static enum vxd_status make_tensor(struct query *q, Voxeld__V1__DType dtype, size_t n,
@@ -194,6 +162,11 @@ enum vxd_status vxd_scene_import_mesh_from_file(struct vxd_request *request,
                                                 struct vxd_err *err)
 {
     struct query q = {.request = request, .scale = 1, .err = err};
+    struct vxd_query_keys all = {.keys = keys,
+                                 .n_keys = sizeof keys / sizeof keys[0],
+                                 .query = &q,
+                                 .fields = fields,
+                                 .n_fields = sizeof fields / sizeof fields[0]};
     struct vxd_mesh_file mesh = {0};
     FILE *stream = NULL;
     bool is_obj = strcmp(body->format, "obj") == 0;
@@ -208,9 +181,8 @@ enum vxd_status vxd_scene_import_mesh_from_file(struct vxd_request *request,
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "format",
                          "\"%.32s\"; known: ply, obj", body->format));
     }
-    for (size_t i = 0; i < body->n_query; i++) {
-        VXD_TRY(take_item(&q, &body->query[i]));
-    }
+    all.message = &q.input->base;
+    VXD_TRY(vxd_query_take_all(request->decoder, body, &all, err));
     if (body->n_bytes == 0) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, NULL, "the file is empty"));
     }

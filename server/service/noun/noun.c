@@ -90,6 +90,105 @@ enum vxd_status vxd_noun_done(struct vxd_request *request, struct vxd_queue *que
     return VXD_OK;
 }
 
+/* --- create ----------------------------------------------------------------------------------------- */
+
+/* errors  ALREADY_EXISTS  says which parameters of the thing are others */
+static enum vxd_status check_equal(const struct vxd_request *request,
+                                   const struct vxd_named *has,
+                                   const struct vxd_named_terms *wished,
+                                   struct vxd_err *err)
+{
+    const struct vxd_noun_maker *maker = service_of(request)->maker;
+    struct vxd_differing differing = {.n = 0};
+
+    if (maker->compare != NULL) {
+        maker->compare(request, has, &differing);
+    }
+    vxd_noun_compare_terms(&has->terms, wished, &differing);
+    return vxd_differing_check(&differing, maker->one, has->terms.name, err);
+}
+
+/* Finds the thing, or makes it. */
+static enum vxd_status find_or_make(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_noun_create *job, struct vxd_err *err)
+{
+    const struct vxd_noun_maker *maker = service_of(request)->maker;
+    enum vxd_status status;
+
+    job->named = vxd_names_find(names_of(request), job->terms.name);
+    if (job->named != NULL) {
+        vxd_named_hold(job->named);
+        VXD_TRY(vxd_named_check_visible(job->named, err));
+        return check_equal(request, job->named, &job->terms, err);
+    }
+    if (maker->entry_bytes > 0) {
+        job->commit.more =
+            vxd_message_array(request->decoder, 1, maker->entry_bytes, err);
+        if (job->commit.more == NULL) {
+            return VXD_RESOURCE_EXHAUSTED;
+        }
+    }
+    VXD_TRY(maker->make(request, queue, &job->made, err));
+    status = vxd_named_enter_journal(job->made, err);
+out:
+    return status;
+}
+
+enum vxd_status vxd_noun_create_submit(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err)
+{
+    const struct vxd_noun_service *service = service_of(request);
+    struct vxd_noun_create *job = request->state;
+    ProtobufCMessage *reply =
+        vxd_message_new(request->decoder, request->method->output, err);
+    ProtobufCMessage *info = NULL;
+    enum vxd_status status;
+
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    VXD_TRY(find_or_make(request, queue, job, err));
+    VXD_TRY(service->new_info(request, request->decoder,
+                              job->made != NULL ? job->made : job->named, &info, err));
+    *(protobuf_c_boolean *)field_of(reply, "existed") = job->named != NULL;
+    *(ProtobufCMessage **)field_of(reply, service->info_field) = info;
+    request->output = reply;
+out:
+    return status;
+}
+
+enum vxd_status vxd_noun_create_finish(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err)
+{
+    struct vxd_noun_create *job = request->state;
+    bool is_new = job->made != NULL;
+
+    (void)queue;
+    (void)err;
+    if (is_new) {
+        vxd_named_publish(job->made);
+    }
+    vxd_named_conclude(request, &job->commit, names_of(request),
+                       is_new ? job->made : job->named,
+                       is_new ? VXD_NAMED_MADE : VXD_NAMED_READ);
+    return VXD_OK;
+}
+
+void vxd_noun_create_release(struct vxd_request *request, struct vxd_queue *queue)
+{
+    struct vxd_noun_create *job = request->state;
+
+    vxd_named_end_commit(&job->commit);
+    if (job->named != NULL) {
+        vxd_named_drop(job->named, queue);
+        job->named = NULL;
+    }
+    if (job->made != NULL) {
+        vxd_named_drop(job->made, queue);
+        job->made = NULL;
+    }
+}
+
 /* --- drop ------------------------------------------------------------------------------------------- */
 
 /* Whether a thing may be dropped: one that cannot be brought back from the disk may. */

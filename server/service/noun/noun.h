@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the methods on named things as wholes share (server/registry/named): list, get and drop are the
- * same functions for every noun, which finds itself by `noun` of the method's row; create has helpers.
+ * same functions for every noun, which finds itself by `noun` of the method's row; create is for those that
+ * hand in a maker, and has helpers for others.
  * List and get are stages of a lane, or, of nouns that all lanes use, answered without one.
  * Fields of messages are found by their names, which are the same for all nouns: `name` and `missing_ok`
  * of requests, `existed` of replies. */
@@ -10,6 +11,28 @@
 #include "server/registry/named/named.h"
 #include "server/request/request.h"
 #include "server/service/existing/existing.h"
+
+/* The job of a create, and the first member of a noun's own: request->state is both. */
+struct vxd_noun_create {
+    struct vxd_named_terms terms; /* what the request wishes */
+    struct vxd_named *named;      /* one that exists; held */
+    struct vxd_named *made;       /* a new one, not findable before finish; held */
+    struct vxd_named_commit commit;
+};
+
+/* What create is of a noun. */
+struct vxd_noun_maker {
+    const char *one;    /* "map" */
+    size_t entry_bytes; /* of the noun's own entry for the journal; 0: it has none */
+    /* Notes in what one that exists differs from what the request wishes, beyond its terms. NULL: in
+     * nothing. */
+    void (*compare)(const struct vxd_request *request, const struct vxd_named *has,
+                    struct vxd_differing *differing);
+    /* Makes a new one, held and not findable yet.
+     * errors  RESOURCE_EXHAUSTED, and others of the noun's */
+    enum vxd_status (*make)(struct vxd_request *request, struct vxd_queue *queue,
+                            struct vxd_named **out, struct vxd_err *err);
+};
 
 /* What a noun's rows in the method table point to. */
 struct vxd_noun_service {
@@ -33,6 +56,8 @@ struct vxd_noun_service {
                                    struct vxd_err *err);
     /* A thing that is not durable has lost its name by drop. NULL: nothing follows from it. */
     void (*dropped)(const struct vxd_request *request, const struct vxd_named *named);
+    /* Of create; NULL of nouns that make things in another way. */
+    const struct vxd_noun_maker *maker;
     /* Fails with NOT_FOUND, and says what there is. */
     enum vxd_status (*missing)(struct vxd_request *request, const char *field,
                                const char *name, struct vxd_err *err);
@@ -42,6 +67,15 @@ struct vxd_noun_service {
 
 enum vxd_status vxd_noun_named_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_noun_list_check(struct vxd_request *request, struct vxd_err *err);
+
+/* Of create, whose check is the noun's own: it makes the job, and fills in the terms. Makes the thing, or finds
+ * one that is equal.
+ * errors  ALREADY_EXISTS  says which parameters of the one that exists are others; as `make` of the noun */
+enum vxd_status vxd_noun_create_submit(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_noun_create_finish(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err);
+void vxd_noun_create_release(struct vxd_request *request, struct vxd_queue *queue);
 
 enum vxd_status vxd_noun_drop_submit(struct vxd_request *request, struct vxd_queue *queue,
                                      struct vxd_err *err);

@@ -11,13 +11,6 @@ struct query {
     struct vxd_err *err;
 };
 
-static enum vxd_status take_name(void *query, const struct vxd_query_item *item)
-{
-    struct query *q = query;
-
-    return vxd_query_text(q->decoder, item, &q->input->name, q->err);
-}
-
 static enum vxd_status take_prior(void *query, const struct vxd_query_item *item)
 {
     struct query *q = query;
@@ -32,8 +25,9 @@ static enum vxd_status take_time_field(void *query, const struct vxd_query_item 
     return vxd_query_text(q->decoder, item, &q->time_field, q->err);
 }
 
+static const struct vxd_query_field fields[] = {{"name", "name"}};
+
 static const struct vxd_query_key keys[] = {
-    {"name", take_name},
     {"prior", take_prior},
     {"time_field", take_time_field},
 };
@@ -43,7 +37,11 @@ enum vxd_status vxd_odometry_register_from_file(struct vxd_request *request,
                                                 struct vxd_err *err)
 {
     struct query q = {.decoder = request->decoder, .err = err};
-    const struct vxd_query_keys all = {keys, sizeof keys / sizeof keys[0], &q};
+    struct vxd_query_keys all = {.keys = keys,
+                                 .n_keys = sizeof keys / sizeof keys[0],
+                                 .query = &q,
+                                 .fields = fields,
+                                 .n_fields = sizeof fields / sizeof fields[0]};
     Voxeld__V1__Cloud **clouds = NULL;
     enum vxd_status status;
 
@@ -52,6 +50,7 @@ enum vxd_status vxd_odometry_register_from_file(struct vxd_request *request,
     if (q.input == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
+    all.message = &q.input->base;
     VXD_TRY(vxd_cloud_from_body(request, body, &all, &clouds, err));
     q.input->cloud = clouds[0];
     q.input->cloud->t_map_sensor = q.prior;

@@ -110,12 +110,6 @@ out:
 
 /* --- create ------------------------------------------------------------------------------------ */
 
-struct create_job {
-    struct vxd_posegraph_job base; /* first: request->state is both */
-    struct vxd_named_terms terms;
-    Voxeld__V1__PosegraphCreateResponse *reply;
-};
-
 enum vxd_status vxd_posegraph_create_check(struct vxd_request *request,
                                            struct vxd_err *err)
 {
@@ -126,7 +120,7 @@ enum vxd_status vxd_posegraph_create_check(struct vxd_request *request,
                                                    .fsync = (int)input->fsync,
                                                    .journal_max_bytes =
                                                        input->journal_max_bytes};
-    struct create_job *job;
+    struct vxd_noun_create *job;
     enum vxd_status status;
 
     VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
@@ -140,61 +134,20 @@ out:
     return status;
 }
 
-enum vxd_status vxd_posegraph_create_submit(struct vxd_request *request,
-                                            struct vxd_queue *queue, struct vxd_err *err)
+static enum vxd_status make(struct vxd_request *request, struct vxd_queue *queue,
+                            struct vxd_named **out, struct vxd_err *err)
 {
-    struct create_job *job = request->state;
-    struct vxd_names *posegraphs = request->server->posegraphs;
-    struct vxd_named_posegraph *graph = vxd_posegraphs_find(posegraphs, job->terms.name);
-    struct vxd_differing differing = {.n = 0};
-    ProtobufCMessage *info = NULL;
-    enum vxd_status status = VXD_OK;
+    const struct vxd_noun_create *job = request->state;
+    struct vxd_named_posegraph *made = NULL;
+    enum vxd_status status =
+        vxd_named_posegraph_new(request->server->posegraphs, &job->terms, &made, err);
 
     (void)queue;
-    job->reply = vxd_message_new(request->decoder,
-                                 &voxeld__v1__posegraph_create_response__descriptor, err);
-    if (job->reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    if (graph != NULL) {
-        job->base.graph = graph;
-        vxd_named_hold(&graph->named);
-        VXD_TRY(vxd_named_check_visible(&graph->named, err));
-    }
-    if (graph != NULL) {
-        vxd_noun_compare_terms(&graph->named.terms, &job->terms, &differing);
-        VXD_TRY(vxd_differing_check(&differing, "pose graph", job->terms.name, err));
-    }
-    job->reply->existed = graph != NULL;
-    if (graph == NULL) {
-        VXD_TRY(vxd_named_posegraph_new(posegraphs, &job->terms, &job->base.made, err));
-        graph = job->base.made;
-        VXD_TRY(vxd_named_enter_journal(&graph->named, err));
-    }
-    VXD_TRY(new_info(request, request->decoder, &graph->named, &info, err));
-    job->reply->posegraph = (Voxeld__V1__PosegraphInfo *)info;
-out:
+    *out = made != NULL ? &made->named : NULL;
     return status;
 }
 
-enum vxd_status vxd_posegraph_create_finish(struct vxd_request *request,
-                                            struct vxd_queue *queue, struct vxd_err *err)
-{
-    struct create_job *job = request->state;
-
-    (void)queue;
-    (void)err;
-    request->output = &job->reply->base;
-    if (job->base.made != NULL) {
-        vxd_named_publish(&job->base.made->named);
-        vxd_posegraph_conclude(request, &job->base.commit, job->base.made,
-                               VXD_NAMED_MADE);
-    } else {
-        vxd_posegraph_conclude(request, &job->base.commit, job->base.graph,
-                               VXD_NAMED_READ);
-    }
-    return VXD_OK;
-}
+static const struct vxd_noun_maker maker = {.one = "pose graph", .make = make};
 
 /* --- list, get, drop ---------------------------------------------------------------------------- */
 
@@ -208,4 +161,5 @@ const struct vxd_noun_service vxd_posegraph_service = {.names = get_names,
                                                        .list_field = "posegraphs",
                                                        .info_field = "posegraph",
                                                        .new_info = new_info,
+                                                       .maker = &maker,
                                                        .missing = vxd_missing_posegraph};

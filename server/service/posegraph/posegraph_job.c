@@ -9,7 +9,6 @@
 #include "server/service/posegraph/posegraph_service.h"
 #include "server/service/service.h"
 
-#define MAX_NORM_ERROR 1e-3
 #define MAX_METRES 1e9
 
 enum vxd_status vxd_posegraph_open(struct vxd_request *request, const char *name,
@@ -105,10 +104,6 @@ void vxd_posegraph_release(struct vxd_request *request, struct vxd_queue *queue)
         vxd_named_drop(&job->graph->named, queue);
         job->graph = NULL;
     }
-    if (job->made != NULL) {
-        vxd_named_drop(&job->made->named, queue);
-        job->made = NULL;
-    }
 }
 
 /* --- fields -------------------------------------------------------------------------------------- */
@@ -116,9 +111,7 @@ void vxd_posegraph_release(struct vxd_request *request, struct vxd_queue *queue)
 enum vxd_status vxd_posegraph_read_pose(const Voxeld__V1__Pose *pose, const char *field,
                                         struct vxd_rigid *out, struct vxd_err *err)
 {
-    const Voxeld__V1__Quaternion *q = pose != NULL ? pose->rotation : NULL;
     const Voxeld__V1__Vec3 *t = pose != NULL ? pose->translation : NULL;
-    double norm;
 
     *out = (struct vxd_rigid){.q = {0, 0, 0, 1}};
     if (t != NULL) {
@@ -131,42 +124,12 @@ enum vxd_status vxd_posegraph_read_pose(const Voxeld__V1__Pose *pose, const char
         out->t_m[1] = t->y;
         out->t_m[2] = t->z;
     }
-    if (q == NULL || (q->x == 0 && q->y == 0 && q->z == 0 && q->w == 0)) {
-        return VXD_OK;
-    }
-    norm = sqrt(q->x * q->x + q->y * q->y + q->z * q->z + q->w * q->w);
-    if (!(fabs(norm - 1) <= MAX_NORM_ERROR)) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
-                        "its quaternion has the norm %g, must be 1 (to %g)", norm,
-                        MAX_NORM_ERROR);
-    }
-    out->q[0] = q->x / norm;
-    out->q[1] = q->y / norm;
-    out->q[2] = q->z / norm;
-    out->q[3] = q->w / norm;
-    return VXD_OK;
+    return vxd_pose_read_quaternion(pose, field, out->q, err);
 }
 
 Voxeld__V1__Pose *vxd_posegraph_new_pose(struct vxd_decoder *decoder,
                                          const struct vxd_rigid *pose,
                                          struct vxd_err *err)
 {
-    Voxeld__V1__Pose *out = vxd_message_new(decoder, &voxeld__v1__pose__descriptor, err);
-
-    if (out == NULL) {
-        return NULL;
-    }
-    out->translation = vxd_message_new(decoder, &voxeld__v1__vec3__descriptor, err);
-    out->rotation = vxd_message_new(decoder, &voxeld__v1__quaternion__descriptor, err);
-    if (out->translation == NULL || out->rotation == NULL) {
-        return NULL;
-    }
-    out->translation->x = pose->t_m[0];
-    out->translation->y = pose->t_m[1];
-    out->translation->z = pose->t_m[2];
-    out->rotation->x = pose->q[0];
-    out->rotation->y = pose->q[1];
-    out->rotation->z = pose->q[2];
-    out->rotation->w = pose->q[3];
-    return out;
+    return vxd_pose_new(decoder, pose->t_m, pose->q, err);
 }

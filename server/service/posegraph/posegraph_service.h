@@ -20,7 +20,6 @@ enum {
 
 struct vxd_posegraph_job {
     struct vxd_named_posegraph *graph; /* held */
-    struct vxd_named_posegraph *made;  /* a new one, not findable yet; held */
     struct vxd_named_commit commit;
     void *arrays[VXD_POSEGRAPH_MAX_ARRAYS]; /* of the reply; freed by release */
     size_t n_arrays;

@@ -13,6 +13,7 @@
 #include "gpu/svdag/scan/scan.h"
 #include "gpu/svdag/brush/brush.h"
 #include "gpu/svdag/diff/diff.h"
+#include "gpu/svdag/mesh/mesh.h"
 #include "server/request/request.h"
 #include "server/registry/scenes/scenes.h"
 #include "server/service/columns/columns.h"
@@ -434,5 +435,33 @@ enum vxd_status vxd_scene_write_ply(struct vxd_request *request, const int32_t *
                                     size_t n, int level,
                                     Voxeld__V1__SceneExportResponse *reply,
                                     struct vxd_err *err);
+
+/* --- scene_triangles.c: triangles as voxels that an edit fills --------------------------------- */
+
+/* Zero-initialised it is none. It lasts until release, which frees it. */
+struct vxd_scene_triangles {
+    struct vxd_svdag_voxel_list *lists;
+    size_t n_lists;
+    struct vxd_svdag_op *ops; /* that fill the lists */
+};
+
+/* Lists the voxels of the next triangles of a mesh, from *state on, and waits.
+ * errors  RESOURCE_EXHAUSTED  with the field and the text `too_many` where one edit cannot have so many */
+enum vxd_status vxd_scene_list_triangles(struct vxd_request *request,
+                                         struct vxd_queue *queue,
+                                         const struct vxd_svdag_mesh *mesh,
+                                         struct vxd_svdag_mesh_state *state,
+                                         struct vxd_scene_triangles *triangles,
+                                         const char *field, const char *too_many,
+                                         struct vxd_err *err);
+
+/* Fills the lists, of which there is one at least: vxd_scene_apply. */
+enum vxd_status
+vxd_scene_fill_triangles(struct vxd_request *request, struct vxd_queue *queue,
+                         struct vxd_scene_triangles *triangles, uint32_t material,
+                         struct vxd_svdag_edit_result *result, struct vxd_err *err);
+
+void vxd_scene_free_triangles(struct vxd_queue *queue,
+                              struct vxd_scene_triangles *triangles);
 
 #endif

@@ -2,22 +2,10 @@
 /* Poses of the schema as the engine's, and back. */
 #include <math.h>
 
+#include "server/service/clouds/clouds.h"
 #include "server/service/slac/slac_service.h"
 
 #define MAX_NORM_ERROR 1e-3
-
-static void rotation_of(double x, double y, double z, double w, double r[9])
-{
-    r[0] = 1 - 2 * (y * y + z * z);
-    r[1] = 2 * (x * y - z * w);
-    r[2] = 2 * (x * z + y * w);
-    r[3] = 2 * (x * y + z * w);
-    r[4] = 1 - 2 * (x * x + z * z);
-    r[5] = 2 * (y * z - x * w);
-    r[6] = 2 * (x * z - y * w);
-    r[7] = 2 * (y * z + x * w);
-    r[8] = 1 - 2 * (x * x + y * y);
-}
 
 /* v: x y z, quaternion x y z w. */
 static enum vxd_status read_row(const double v[7], const char *field, double rotation[9],
@@ -38,7 +26,8 @@ static enum vxd_status read_row(const double v[7], const char *field, double rot
                         "has a quaternion of the norm %g, must be 1 (to %g)", norm,
                         MAX_NORM_ERROR);
     }
-    rotation_of(v[3] / norm, v[4] / norm, v[5] / norm, v[6] / norm, rotation);
+    vxd_pose_rotation(
+        (const double[4]){v[3] / norm, v[4] / norm, v[5] / norm, v[6] / norm}, rotation);
     return VXD_OK;
 }
 
@@ -57,33 +46,11 @@ out:
     return status;
 }
 
-/* The unit quaternion of a rotation, by its largest component. */
-static void quaternion_of(const double r[9], double q[4])
-{
-    const double squares[4] = {1 + r[0] - r[4] - r[8], 1 - r[0] + r[4] - r[8],
-                               1 - r[0] - r[4] + r[8], 1 + r[0] + r[4] + r[8]};
-    const double rows[4][4] = {{squares[0], r[1] + r[3], r[2] + r[6], r[7] - r[5]},
-                               {r[1] + r[3], squares[1], r[5] + r[7], r[2] - r[6]},
-                               {r[2] + r[6], r[5] + r[7], squares[2], r[3] - r[1]},
-                               {r[7] - r[5], r[2] - r[6], r[3] - r[1], squares[3]}};
-    size_t best = 0;
-    double norm;
-
-    for (size_t i = 1; i < 4; i++) {
-        best = squares[i] > squares[best] ? i : best;
-    }
-    norm = sqrt(rows[best][0] * rows[best][0] + rows[best][1] * rows[best][1] +
-                rows[best][2] * rows[best][2] + rows[best][3] * rows[best][3]);
-    for (size_t i = 0; i < 4; i++) {
-        q[i] = rows[best][i] / norm;
-    }
-}
-
 void vxd_slac_write_pose_rows(const struct vxd_volume_pose *poses, size_t n, double *rows)
 {
     for (size_t i = 0; i < n; i++) {
         memcpy(rows + 7 * i, poses[i].translation, sizeof poses[i].translation);
-        quaternion_of(poses[i].rotation, rows + 7 * i + 3);
+        vxd_pose_quaternion(poses[i].rotation, rows + 7 * i + 3);
     }
 }
 

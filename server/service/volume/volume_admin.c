@@ -18,10 +18,8 @@ enum {
 /* --- create ---------------------------------------------------------------------------- */
 
 struct create_job {
-    struct vxd_volume_job base; /* first: request->state is both */
-    struct vxd_named_terms terms;
+    struct vxd_noun_create base; /* first: request->state is both */
     struct vxd_volume_spec spec;
-    Voxeld__V1__VolumeCreateResponse *reply;
 };
 
 static enum vxd_status read_spec(const Voxeld__V1__VolumeCreateRequest *input,
@@ -93,21 +91,23 @@ enum vxd_status vxd_volume_create_check(struct vxd_request *request, struct vxd_
     VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
     VXD_TRY(read_spec(input, &job->spec, err));
-    (void)snprintf(job->terms.name, sizeof job->terms.name, "%s", input->name);
-    (void)snprintf(job->terms.owner, sizeof job->terms.owner, "%s",
+    (void)snprintf(job->base.terms.name, sizeof job->base.terms.name, "%s", input->name);
+    (void)snprintf(job->base.terms.owner, sizeof job->base.terms.owner, "%s",
                    request->principal.name);
-    job->terms.max_bytes = input->max_bytes;
-    job->terms.ttl_ns = (int64_t)ceil(input->ttl_s * 1e9);
-    VXD_TRY(vxd_noun_read_durability(request, &durability, &job->terms, err));
-    VXD_TRY(read_when_full(input, &job->terms, err));
+    job->base.terms.max_bytes = input->max_bytes;
+    job->base.terms.ttl_ns = (int64_t)ceil(input->ttl_s * 1e9);
+    VXD_TRY(vxd_noun_read_durability(request, &durability, &job->base.terms, err));
+    VXD_TRY(read_when_full(input, &job->base.terms, err));
 out:
     return status;
 }
 
-static void compare_specs(const struct vxd_volume_spec *has,
-                          const struct vxd_volume_spec *wished,
-                          struct vxd_differing *differing)
+static void compare(const struct vxd_request *request, const struct vxd_named *named,
+                    struct vxd_differing *differing)
 {
+    const struct vxd_volume_spec *has = &((const struct vxd_named_volume *)named)->spec;
+    const struct vxd_volume_spec *wished =
+        &((const struct create_job *)request->state)->spec;
     static const char *const origin[3] = {"origin.x", "origin.y", "origin.z"};
 
     vxd_differing_number(differing, "voxel_size_m", has->voxel_size_m,
@@ -125,72 +125,27 @@ static void compare_specs(const struct vxd_volume_spec *has,
     for (int i = 0; i < 3; i++) {
         vxd_differing_number(differing, origin[i], has->origin_m[i], wished->origin_m[i]);
     }
+    vxd_differing_other(differing, "a parameter",
+                        differing->n == 0 && !vxd_volume_spec_equal(has, wished));
 }
 
-/* errors  ALREADY_EXISTS  says which parameters of the volume are others */
-static enum vxd_status check_equal(const struct vxd_named_volume *volume,
-                                   const struct create_job *job, struct vxd_err *err)
+static enum vxd_status make(struct vxd_request *request, struct vxd_queue *queue,
+                            struct vxd_named **out, struct vxd_err *err)
 {
-    const struct vxd_named_terms *has = &volume->named.terms;
-    struct vxd_differing differing = {.n = 0};
+    const struct create_job *job = request->state;
+    struct vxd_named_volume *made = NULL;
+    enum vxd_status status = vxd_named_volume_new(
+        request->server->volumes, queue, &job->base.terms, &job->spec, NULL, &made, err);
 
-    compare_specs(&volume->spec, &job->spec, &differing);
-    vxd_noun_compare_terms(has, &job->terms, &differing);
-    vxd_differing_other(&differing, "a parameter",
-                        differing.n == 0 &&
-                            !vxd_volume_spec_equal(&volume->spec, &job->spec));
-    return vxd_differing_check(&differing, "volume", has->name, err);
-}
-
-enum vxd_status vxd_volume_create_submit(struct vxd_request *request,
-                                         struct vxd_queue *queue, struct vxd_err *err)
-{
-    struct create_job *job = request->state;
-    struct vxd_names *volumes = request->server->volumes;
-    struct vxd_named_volume *volume = vxd_volumes_find(volumes, job->terms.name);
-    enum vxd_status status = VXD_OK;
-
-    job->reply = vxd_message_new(request->decoder,
-                                 &voxeld__v1__volume_create_response__descriptor, err);
-    if (job->reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    if (volume != NULL) {
-        job->base.volume = volume;
-        vxd_named_hold(&volume->named);
-        VXD_TRY(vxd_named_check_visible(&volume->named, err));
-    }
-    if (volume != NULL) {
-        VXD_TRY(check_equal(volume, job, err));
-    }
-    job->reply->existed = volume != NULL;
-    if (volume == NULL) {
-        VXD_TRY(vxd_named_volume_new(volumes, queue, &job->terms, &job->spec, NULL,
-                                     &job->base.made, err));
-        volume = job->base.made;
-        VXD_TRY(vxd_named_enter_journal(&volume->named, err));
-    }
-    status = vxd_volume_new_info(request->decoder, volume, &job->reply->volume, err);
-out:
+    *out = made != NULL ? &made->named : NULL;
     return status;
 }
 
-enum vxd_status vxd_volume_create_finish(struct vxd_request *request,
-                                         struct vxd_queue *queue, struct vxd_err *err)
-{
-    struct create_job *job = request->state;
-
-    (void)queue;
-    (void)err;
-    request->output = &job->reply->base;
-    if (job->base.made != NULL) {
-        vxd_named_publish(&job->base.made->named);
-        vxd_volume_conclude(request, &job->base.commit, job->base.made, VXD_NAMED_MADE);
-    } else {
-        vxd_volume_conclude(request, &job->base.commit, job->base.volume, VXD_NAMED_READ);
-    }
-    return VXD_OK;
-}
+static const struct vxd_noun_maker maker = {.one = "volume",
+                                            .entry_bytes =
+                                                sizeof(struct vxd_volume_entry),
+                                            .compare = compare,
+                                            .make = make};
 
 /* --- list, get, drop -------------------------------------------------------------------- */
 
@@ -217,4 +172,5 @@ const struct vxd_noun_service vxd_volume_service = {.names = get_names,
                                                     .list_field = "volumes",
                                                     .info_field = "volume",
                                                     .new_info = new_info,
+                                                    .maker = &maker,
                                                     .missing = vxd_missing_volume};

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A depth image as the body of POST /v1/volume_integrate?format=png&name=NAME&fx=585&..., or depth,
  * colour and labels as the parts of a form. */
-#include <errno.h>
-#include <stdlib.h>
-
 #include "server/service/clouds/clouds.h"
 #include "server/service/service.h"
 #include "server/service/volume/volume_service.h"
@@ -13,39 +10,6 @@ struct query {
     Voxeld__V1__VolumeIntegrateRequest *input;
     struct vxd_err *err;
 };
-
-static enum vxd_status take_name(struct query *q, const struct vxd_query_item *item)
-{
-    return vxd_query_text(q->request->decoder, item, &q->input->name, q->err);
-}
-
-static enum vxd_status take_number(struct query *q, const struct vxd_query_item *item,
-                                   double *out)
-{
-    return vxd_query_numbers(item->value, out, 1) == 1
-               ? VXD_OK
-               : vxd_query_fail(q->err, item, "a number");
-}
-
-static enum vxd_status take_fx(struct query *q, const struct vxd_query_item *item)
-{
-    return take_number(q, item, &q->input->camera->fx);
-}
-
-static enum vxd_status take_fy(struct query *q, const struct vxd_query_item *item)
-{
-    return take_number(q, item, &q->input->camera->fy);
-}
-
-static enum vxd_status take_cx(struct query *q, const struct vxd_query_item *item)
-{
-    return take_number(q, item, &q->input->camera->cx);
-}
-
-static enum vxd_status take_cy(struct query *q, const struct vxd_query_item *item)
-{
-    return take_number(q, item, &q->input->camera->cy);
-}
 
 static enum vxd_status take_side(struct query *q, const struct vxd_query_item *item,
                                  uint32_t *out)
@@ -60,18 +24,23 @@ static enum vxd_status take_side(struct query *q, const struct vxd_query_item *i
     return VXD_OK;
 }
 
-static enum vxd_status take_width(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_width(void *query, const struct vxd_query_item *item)
 {
+    struct query *q = query;
+
     return take_side(q, item, &q->input->camera->width);
 }
 
-static enum vxd_status take_height(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_height(void *query, const struct vxd_query_item *item)
 {
+    struct query *q = query;
+
     return take_side(q, item, &q->input->camera->height);
 }
 
-static enum vxd_status take_distortion(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_distortion(void *query, const struct vxd_query_item *item)
 {
+    struct query *q = query;
     Voxeld__V1__VolumeCamera *camera = q->input->camera;
     double k[8] = {0};
     size_t n = vxd_query_numbers(item->value, k, 8);
@@ -90,8 +59,10 @@ static enum vxd_status take_distortion(struct query *q, const struct vxd_query_i
     return VXD_OK;
 }
 
-static enum vxd_status take_pose(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_pose(void *query, const struct vxd_query_item *item)
 {
+    struct query *q = query;
+
     if (strcmp(item->value, "estimate") == 0) {
         q->input->pose = VOXELD__V1__POSE_SOURCE__POSE_ESTIMATE;
         return VXD_OK;
@@ -100,65 +71,25 @@ static enum vxd_status take_pose(struct query *q, const struct vxd_query_item *i
                                  q->err);
 }
 
-static enum vxd_status take_scale(struct query *q, const struct vxd_query_item *item)
-{
-    return take_number(q, item, &q->input->depth_scale);
-}
-
-static enum vxd_status take_min(struct query *q, const struct vxd_query_item *item)
-{
-    return take_number(q, item, &q->input->depth_min_m);
-}
-
-static enum vxd_status take_max(struct query *q, const struct vxd_query_item *item)
-{
-    return take_number(q, item, &q->input->depth_max_m);
-}
-
-static enum vxd_status take_weight(struct query *q, const struct vxd_query_item *item)
-{
-    return take_number(q, item, &q->input->weight);
-}
-
-static enum vxd_status take_carve(struct query *q, const struct vxd_query_item *item)
-{
-    return take_number(q, item, &q->input->carve_m);
-}
-
-static const struct {
-    const char *key;
-    enum vxd_status (*take)(struct query *q, const struct vxd_query_item *item);
-} keys[] = {
-    {"name", take_name},     {"fx", take_fx},
-    {"fy", take_fy},         {"cx", take_cx},
-    {"cy", take_cy},         {"width", take_width},
-    {"height", take_height}, {"distortion", take_distortion},
-    {"pose", take_pose},     {"depth_scale", take_scale},
-    {"depth_min", take_min}, {"depth_max", take_max},
-    {"weight", take_weight}, {"carve", take_carve},
+static const struct vxd_query_field fields[] = {
+    {"name", "name"},
+    {"fx", "camera.fx"},
+    {"fy", "camera.fy"},
+    {"cx", "camera.cx"},
+    {"cy", "camera.cy"},
+    {"depth_scale", "depth_scale"},
+    {"depth_min", "depth_min_m"},
+    {"depth_max", "depth_max_m"},
+    {"weight", "weight"},
+    {"carve", "carve_m"},
 };
 
-enum {
-    N_KEYS = sizeof keys / sizeof keys[0]
+static const struct vxd_query_key keys[] = {
+    {"width", take_width},
+    {"height", take_height},
+    {"distortion", take_distortion},
+    {"pose", take_pose},
 };
-
-static enum vxd_status take_item(struct query *q, const struct vxd_query_item *item,
-                                 bool *is_taken)
-{
-    for (size_t k = 0; k < N_KEYS; k++) {
-        if (strcmp(item->key, keys[k].key) == 0) {
-            if (is_taken[k]) {
-                return vxd_fail(q->err, VXD_INVALID_ARGUMENT, item->key,
-                                "is given twice");
-            }
-            is_taken[k] = true;
-            return keys[k].take(q, item);
-        }
-    }
-    return vxd_fail(q->err, VXD_INVALID_ARGUMENT, item->key,
-                    "no such key; known: name, fx, fy, cx, cy, width, height, "
-                    "distortion, pose, depth_scale, depth_min, depth_max, weight, carve");
-}
 
 static enum vxd_status read_format(const char *format, Voxeld__V1__VolumeDepth *out,
                                    struct vxd_err *err)
@@ -212,7 +143,11 @@ enum vxd_status vxd_volume_integrate_from_file(struct vxd_request *request,
                                                struct vxd_err *err)
 {
     struct query q = {.request = request, .err = err};
-    bool is_taken[N_KEYS] = {false};
+    struct vxd_query_keys all = {.keys = keys,
+                                 .n_keys = sizeof keys / sizeof keys[0],
+                                 .query = &q,
+                                 .fields = fields,
+                                 .n_fields = sizeof fields / sizeof fields[0]};
     enum vxd_status status;
 
     q.input = vxd_message_new(request->decoder,
@@ -228,9 +163,8 @@ enum vxd_status vxd_volume_integrate_from_file(struct vxd_request *request,
     if (body->boundary == NULL || body->format[0] != '\0') { /* of a form: png, else */
         VXD_TRY(read_format(body->format, &q.input->depth_type, err));
     }
-    for (size_t i = 0; i < body->n_query; i++) {
-        VXD_TRY(take_item(&q, &body->query[i], is_taken));
-    }
+    all.message = &q.input->base;
+    VXD_TRY(vxd_query_take_all(request->decoder, body, &all, err));
     if (body->boundary != NULL) {
         VXD_TRY(take_parts(body, q.input, err));
     } else {

@@ -51,7 +51,7 @@ out:
     return status;
 }
 
-/* --- clear ----------------------------------------------------------------------------- */
+/* --- clear and decay ------------------------------------------------------------------- */
 
 struct clear_job {
     struct vxd_volume_job base; /* first: request->state is both */
@@ -59,87 +59,101 @@ struct clear_job {
     size_t n_removed;
 };
 
-/* Has the journal keep what was done. */
-static void keep_removal(struct clear_job *job, bool decays)
+/* Makes the job of a request, whose name and region are these. */
+static enum vxd_status check(struct vxd_request *request, const char *name,
+                             const struct wished_region *wished, struct vxd_err *err)
 {
-    struct vxd_volume_record *record = &job->base.commit.entry.record;
+    struct clear_job *job;
+    enum vxd_status status;
 
+    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, name, err));
+    job = request->state;
+    VXD_TRY(read_region(wished, &job->decay.region, err));
+out:
+    return status;
+}
+
+/* Clears the region, or lets it decay, and has the journal keep what was done. */
+static enum vxd_status submit(struct vxd_request *request, struct vxd_queue *queue,
+                              const char *name, bool decays, struct vxd_err *err)
+{
+    struct clear_job *job = request->state;
+    struct vxd_volume_record *record = &job->base.commit.entry.record;
+    ProtobufCMessage *reply =
+        vxd_message_new(request->decoder, request->method->output, err);
+    struct vxd_volume *volume;
+    enum vxd_status status;
+
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    VXD_TRY(vxd_volume_open(request, name, err));
+    volume = job->base.volume->state.volume;
+    VXD_TRY(decays ? vxd_volume_decay(queue, volume, &job->decay, &job->n_removed, err)
+                   : vxd_volume_clear(queue, volume, &job->decay.region, &job->n_removed,
+                                      err));
     record->kind = VXD_VOLUME_RECORD_REMOVE;
     record->decays = decays;
     record->decay = job->decay;
+    request->output = reply;
+out:
+    return status;
+}
+
+/* Says what was removed, and what is left. */
+static void finish(const struct vxd_request *request, uint64_t *n_removed,
+                   uint64_t *n_blocks, uint64_t *stamp)
+{
+    const struct clear_job *job = request->state;
+    struct vxd_volume_info info;
+
+    vxd_volume_get_info(job->base.volume->state.volume, &info);
+    *n_removed = job->n_removed;
+    *n_blocks = info.n_blocks;
+    *stamp = info.version;
 }
 
 enum vxd_status vxd_volume_clear_check(struct vxd_request *request, struct vxd_err *err)
 {
     const Voxeld__V1__VolumeClearRequest *input =
         (const Voxeld__V1__VolumeClearRequest *)request->input;
-    struct wished_region wished;
-    struct clear_job *job;
-    enum vxd_status status;
+    const struct wished_region wished = {input->box, input->centre, input->radius_m,
+                                         input->all};
 
-    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
-    job = request->state;
-    wished =
-        (struct wished_region){input->box, input->centre, input->radius_m, input->all};
-    VXD_TRY(read_region(&wished, &job->decay.region, err));
-out:
-    return status;
+    return check(request, input->name, &wished, err);
 }
 
 enum vxd_status vxd_volume_clear_submit(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err)
 {
-    const Voxeld__V1__VolumeClearRequest *input =
-        (const Voxeld__V1__VolumeClearRequest *)request->input;
-    struct clear_job *job = request->state;
-    Voxeld__V1__VolumeClearResponse *reply = vxd_message_new(
-        request->decoder, &voxeld__v1__volume_clear_response__descriptor, err);
-    enum vxd_status status;
-
-    if (reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    VXD_TRY(vxd_volume_open(request, input->name, err));
-    VXD_TRY(vxd_volume_clear(queue, job->base.volume->state.volume, &job->decay.region,
-                             &job->n_removed, err));
-    keep_removal(job, false);
-    request->output = &reply->base;
-out:
-    return status;
+    return submit(request, queue,
+                  ((const Voxeld__V1__VolumeClearRequest *)request->input)->name, false,
+                  err);
 }
 
 enum vxd_status vxd_volume_clear_finish(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err)
 {
-    const struct clear_job *job = request->state;
     Voxeld__V1__VolumeClearResponse *reply =
         (Voxeld__V1__VolumeClearResponse *)request->output;
-    struct vxd_volume_info info;
 
     (void)queue;
     (void)err;
-    vxd_volume_get_info(job->base.volume->state.volume, &info);
-    reply->n_removed = job->n_removed;
-    reply->n_blocks = info.n_blocks;
-    reply->stamp = info.version;
+    finish(request, &reply->n_removed, &reply->n_blocks, &reply->stamp);
     return VXD_OK;
 }
-
-/* --- decay ----------------------------------------------------------------------------- */
 
 enum vxd_status vxd_volume_decay_check(struct vxd_request *request, struct vxd_err *err)
 {
     const Voxeld__V1__VolumeDecayRequest *input =
         (const Voxeld__V1__VolumeDecayRequest *)request->input;
-    struct wished_region wished;
+    const struct wished_region wished = {input->box, input->centre, input->radius_m,
+                                         input->all};
     struct clear_job *job;
     enum vxd_status status;
 
-    VXD_TRY(vxd_noun_begin_check(request, sizeof *job, input->name, err));
+    VXD_TRY(check(request, input->name, &wished, err));
     job = request->state;
-    wished =
-        (struct wished_region){input->box, input->centre, input->radius_m, input->all};
-    VXD_TRY(read_region(&wished, &job->decay.region, err));
     job->decay.factor = input->factor;
     job->decay.min_weight = input->min_weight;
 out:
@@ -149,39 +163,20 @@ out:
 enum vxd_status vxd_volume_decay_submit(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err)
 {
-    const Voxeld__V1__VolumeDecayRequest *input =
-        (const Voxeld__V1__VolumeDecayRequest *)request->input;
-    struct clear_job *job = request->state;
-    Voxeld__V1__VolumeDecayResponse *reply = vxd_message_new(
-        request->decoder, &voxeld__v1__volume_decay_response__descriptor, err);
-    enum vxd_status status;
-
-    if (reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    VXD_TRY(vxd_volume_open(request, input->name, err));
-    VXD_TRY(vxd_volume_decay(queue, job->base.volume->state.volume, &job->decay,
-                             &job->n_removed, err));
-    keep_removal(job, true);
-    request->output = &reply->base;
-out:
-    return status;
+    return submit(request, queue,
+                  ((const Voxeld__V1__VolumeDecayRequest *)request->input)->name, true,
+                  err);
 }
 
 enum vxd_status vxd_volume_decay_finish(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err)
 {
-    const struct clear_job *job = request->state;
     Voxeld__V1__VolumeDecayResponse *reply =
         (Voxeld__V1__VolumeDecayResponse *)request->output;
-    struct vxd_volume_info info;
 
     (void)queue;
     (void)err;
-    vxd_volume_get_info(job->base.volume->state.volume, &info);
-    reply->n_removed = job->n_removed;
-    reply->n_blocks = info.n_blocks;
-    reply->stamp = info.version;
+    finish(request, &reply->n_removed, &reply->n_blocks, &reply->stamp);
     return VXD_OK;
 }
 

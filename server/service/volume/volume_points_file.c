@@ -11,23 +11,6 @@ struct query {
     struct vxd_err *err;
 };
 
-static enum vxd_status take_number(struct query *q, const struct vxd_query_item *item,
-                                   double *out)
-{
-    return vxd_query_numbers(item->value, out, 1) == 1
-               ? VXD_OK
-               : vxd_query_fail(q->err, item, "a number");
-}
-
-static enum vxd_status take_truth(struct query *q, const struct vxd_query_item *item,
-                                  protobuf_c_boolean *out)
-{
-    *out = strcmp(item->value, "true") == 0;
-    return *out || strcmp(item->value, "false") == 0
-               ? VXD_OK
-               : vxd_query_fail(q->err, item, "true or false");
-}
-
 static enum vxd_status need_lidar(struct query *q)
 {
     if (q->input->lidar == NULL) {
@@ -35,13 +18,6 @@ static enum vxd_status need_lidar(struct query *q)
             vxd_message_new(q->decoder, &voxeld__v1__volume_lidar__descriptor, q->err);
     }
     return q->input->lidar != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
-}
-
-static enum vxd_status take_name(void *query, const struct vxd_query_item *item)
-{
-    struct query *q = query;
-
-    return vxd_query_text(q->decoder, item, &q->input->name, q->err);
 }
 
 static enum vxd_status take_pose(void *query, const struct vxd_query_item *item)
@@ -53,48 +29,6 @@ static enum vxd_status take_pose(void *query, const struct vxd_query_item *item)
         return VXD_OK;
     }
     return vxd_volume_query_pose(q->decoder, item, &q->pose, q->err);
-}
-
-static enum vxd_status take_odometry(void *query, const struct vxd_query_item *item)
-{
-    struct query *q = query;
-
-    return vxd_query_text(q->decoder, item, &q->input->odometry, q->err);
-}
-
-static enum vxd_status take_end_pose(void *query, const struct vxd_query_item *item)
-{
-    struct query *q = query;
-
-    return vxd_volume_query_pose(q->decoder, item, &q->input->t_map_sensor_end, q->err);
-}
-
-static enum vxd_status take_time_field(void *query, const struct vxd_query_item *item)
-{
-    struct query *q = query;
-
-    return vxd_query_text(q->decoder, item, &q->input->time_field, q->err);
-}
-
-static enum vxd_status take_label_field(void *query, const struct vxd_query_item *item)
-{
-    struct query *q = query;
-
-    return vxd_query_text(q->decoder, item, &q->input->label_field, q->err);
-}
-
-static enum vxd_status take_time_begin(void *query, const struct vxd_query_item *item)
-{
-    struct query *q = query;
-
-    return take_number(q, item, &q->input->time_begin);
-}
-
-static enum vxd_status take_time_end(void *query, const struct vxd_query_item *item)
-{
-    struct query *q = query;
-
-    return take_number(q, item, &q->input->time_end);
 }
 
 static enum vxd_status take_lidar(void *query, const struct vxd_query_item *item)
@@ -134,65 +68,26 @@ static enum vxd_status take_azimuth(void *query, const struct vxd_query_item *it
     return VXD_OK;
 }
 
-static enum vxd_status take_range_min(void *query, const struct vxd_query_item *item)
-{
-    struct query *q = query;
-
-    return take_number(q, item, &q->input->range_min_m);
-}
-
-static enum vxd_status take_range_max(void *query, const struct vxd_query_item *item)
-{
-    struct query *q = query;
-
-    return take_number(q, item, &q->input->range_max_m);
-}
-
-static enum vxd_status take_carve(void *query, const struct vxd_query_item *item)
-{
-    struct query *q = query;
-
-    return take_number(q, item, &q->input->carve_m);
-}
-
-static enum vxd_status take_weight(void *query, const struct vxd_query_item *item)
-{
-    struct query *q = query;
-
-    return take_number(q, item, &q->input->weight);
-}
-
-static enum vxd_status take_inverse_square(void *query, const struct vxd_query_item *item)
-{
-    struct query *q = query;
-
-    return take_truth(q, item, &q->input->inverse_square);
-}
-
-static enum vxd_status take_by_angle(void *query, const struct vxd_query_item *item)
-{
-    struct query *q = query;
-
-    return take_truth(q, item, &q->input->by_angle);
-}
-
 static const struct vxd_query_key keys[] = {
-    {"name", take_name},
     {"pose", take_pose},
-    {"end_pose", take_end_pose},
-    {"time_field", take_time_field},
-    {"time_begin", take_time_begin},
-    {"time_end", take_time_end},
     {"lidar", take_lidar},
     {"azimuth", take_azimuth},
-    {"range_min", take_range_min},
-    {"range_max", take_range_max},
-    {"carve", take_carve},
-    {"weight", take_weight},
-    {"inverse_square", take_inverse_square},
-    {"by_angle", take_by_angle},
-    {"label_field", take_label_field},
-    {"odometry", take_odometry},
+};
+
+static const struct vxd_query_field fields[] = {
+    {"name", "name"},
+    {"end_pose", "T_map_sensor_end"},
+    {"time_field", "time_field"},
+    {"time_begin", "time_begin"},
+    {"time_end", "time_end"},
+    {"range_min", "range_min_m"},
+    {"range_max", "range_max_m"},
+    {"carve", "carve_m"},
+    {"weight", "weight"},
+    {"inverse_square", "inverse_square"},
+    {"by_angle", "by_angle"},
+    {"label_field", "label_field"},
+    {"odometry", "odometry"},
 };
 
 enum vxd_status vxd_volume_integrate_points_from_file(struct vxd_request *request,
@@ -200,7 +95,11 @@ enum vxd_status vxd_volume_integrate_points_from_file(struct vxd_request *reques
                                                       struct vxd_err *err)
 {
     struct query q = {.decoder = request->decoder, .err = err};
-    const struct vxd_query_keys all = {keys, sizeof keys / sizeof keys[0], &q};
+    struct vxd_query_keys all = {.keys = keys,
+                                 .n_keys = sizeof keys / sizeof keys[0],
+                                 .query = &q,
+                                 .fields = fields,
+                                 .n_fields = sizeof fields / sizeof fields[0]};
     Voxeld__V1__Cloud **clouds = NULL;
     enum vxd_status status;
 
@@ -209,6 +108,7 @@ enum vxd_status vxd_volume_integrate_points_from_file(struct vxd_request *reques
     if (q.input == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
+    all.message = &q.input->base;
     VXD_TRY(vxd_cloud_from_body(request, body, &all, &clouds, err));
     q.input->cloud = clouds[0];
     q.input->cloud->t_map_sensor = q.pose;

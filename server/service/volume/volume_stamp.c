@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "gpu/surface/surface.h"
-#include "gpu/svdag/mesh/mesh.h"
 #include "server/instance/instance.h"
 #include "server/service/scene/scene.h"
 #include "server/service/service.h"
@@ -19,9 +18,7 @@ struct stamp_job {
     struct vxd_named_volume *volume; /* held */
     uint64_t volume_version;
     struct vxd_surface_args args;
-    struct vxd_svdag_voxel_list *lists;
-    size_t n_lists;
-    struct vxd_svdag_op *ops;
+    struct vxd_scene_triangles triangles;
     struct vxd_svdag_edit_result result;
     uint64_t n_triangles;
     uint64_t n_voxels;
@@ -246,25 +243,6 @@ static void free_mesh(struct vxd_svdag_mesh *mesh)
     *mesh = (struct vxd_svdag_mesh){0};
 }
 
-/* Makes one list more, empty. */
-static enum vxd_status grow(struct stamp_job *job, struct vxd_err *err)
-{
-    size_t n = job->n_lists + 1;
-    struct vxd_svdag_voxel_list *lists = realloc(job->lists, n * sizeof *lists);
-
-    if (lists != NULL) {
-        job->lists = lists;
-        lists[n - 1] = (struct vxd_svdag_voxel_list){0};
-    }
-    if (lists == NULL || n > VXD_SVDAG_MAX_OPS) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "box",
-                        "the surface has too many voxels for one request: stamp boxes of "
-                        "it");
-    }
-    job->n_lists = n;
-    return VXD_OK;
-}
-
 static enum vxd_status list_mesh(struct vxd_request *request, struct vxd_queue *queue,
                                  const struct vxd_svdag_mesh *mesh, struct vxd_err *err)
 {
@@ -273,17 +251,9 @@ static enum vxd_status list_mesh(struct vxd_request *request, struct vxd_queue *
     enum vxd_status status = VXD_OK;
 
     while (state.triangle < mesh->n) {
-        struct vxd_svdag_voxel_list *list;
-
-        VXD_TRY(grow(job, err));
-        list = &job->lists[job->n_lists - 1];
-        VXD_TRY(vxd_svdag_list_triangles(queue, &job->base.scene->spec.format, mesh,
-                                         &state, list, err));
-        VXD_TRY(vxd_queue_wait(queue, err));
-        if (list->voxels.n == 0) {
-            vxd_svdag_voxel_list_free(queue, list);
-            job->n_lists--;
-        }
+        VXD_TRY(vxd_scene_list_triangles(
+            request, queue, mesh, &state, &job->triangles, "box",
+            "the surface has too many voxels for one request: stamp boxes of it", err));
     }
     job->n_triangles += mesh->n;
     job->n_voxels += state.n_voxels;
@@ -334,7 +304,7 @@ static enum vxd_status apply(struct vxd_request *request, struct vxd_queue *queu
     struct stamp_job *job = request->state;
     enum vxd_status status;
 
-    if (job->n_lists == 0) {
+    if (job->triangles.n_lists == 0) {
         return vxd_fail(err, VXD_OUT_OF_RANGE, "scene",
                         "no part of the surface, of %llu triangles, is in the scene",
                         (unsigned long long)job->n_triangles);
@@ -342,18 +312,8 @@ static enum vxd_status apply(struct vxd_request *request, struct vxd_queue *queu
     vxd_scene_unpin(request->server->scenes, &job->base.state, queue);
     vxd_scene_pin_last(job->base.scene, &job->base.state);
     VXD_TRY(vxd_scene_check_version(&job->base, input->if_version, err));
-    job->ops = calloc(job->n_lists, sizeof *job->ops);
-    if (job->ops == NULL) {
-        VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for an edit"));
-    }
-    for (size_t i = 0; i < job->n_lists; i++) {
-        job->ops[i].action = VXD_SVDAG_FILL;
-        job->ops[i].value = input->material;
-        job->ops[i].shape.kind = VXD_SVDAG_VOXELS;
-        job->ops[i].shape.voxels = job->lists[i].voxels;
-    }
-    status = vxd_scene_apply(request, queue, VXD_RECORD_EDIT, job->ops, job->n_lists,
-                             &job->result, err);
+    status = vxd_scene_fill_triangles(request, queue, &job->triangles, input->material,
+                                      &job->result, err);
     request->output = &job->reply->base;
 out:
     return status;
@@ -404,14 +364,7 @@ void vxd_volume_stamp_release(struct vxd_request *request, struct vxd_queue *que
 {
     struct stamp_job *job = request->state;
 
-    for (size_t i = 0; i < job->n_lists; i++) {
-        vxd_svdag_voxel_list_free(queue, &job->lists[i]);
-    }
-    free(job->lists);
-    free(job->ops);
-    job->lists = NULL;
-    job->n_lists = 0;
-    job->ops = NULL;
+    vxd_scene_free_triangles(queue, &job->triangles);
     if (job->volume != NULL) {
         vxd_named_drop(&job->volume->named, queue);
         job->volume = NULL;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A scan file as the body of a POST: the reader says where the numbers lie, the query says
  * what to make of them, and out comes the same message that protobuf would have carried. */
-#include <stdlib.h>
-
 #include "server/service/service.h"
 #include "server/service/voxelize/voxelize_job.h"
 
@@ -64,18 +62,6 @@ static enum vxd_status take_range(void *query, const struct vxd_query_item *item
     range->high = new_vector(q, v + 3);
     q->input->range = range;
     return range->low != NULL && range->high != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
-}
-
-static enum vxd_status take_origin(void *query, const struct vxd_query_item *item)
-{
-    struct query *q = query;
-    double v[3];
-
-    if (vxd_query_numbers(item->value, v, 3) != 3) {
-        return vxd_query_fail(q->err, item, "three numbers in metres: x,y,z");
-    }
-    q->input->origin = new_vector(q, v);
-    return q->input->origin != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
 }
 
 /* The value of a word, -1 when it is none of the n names. */
@@ -193,33 +179,6 @@ static enum vxd_status take_features(void *query, const struct vxd_query_item *i
                            &q->input->n_features, q->err);
 }
 
-static enum vxd_status parse_uint32(struct query *q, const struct vxd_query_item *item,
-                                    uint32_t *out)
-{
-    unsigned long long value = strtoull(item->value, NULL, 10);
-    size_t n = strlen(item->value);
-
-    if (n < 1 || n > 10 || strspn(item->value, "0123456789") != n || value > UINT32_MAX) {
-        return vxd_query_fail(q->err, item, "a whole number, 0 to 4294967295");
-    }
-    *out = (uint32_t)value;
-    return VXD_OK;
-}
-
-static enum vxd_status take_max_points(void *query, const struct vxd_query_item *item)
-{
-    struct query *q = query;
-
-    return parse_uint32(q, item, &q->input->max_points);
-}
-
-static enum vxd_status take_max_voxels(void *query, const struct vxd_query_item *item)
-{
-    struct query *q = query;
-
-    return parse_uint32(q, item, &q->input->max_voxels);
-}
-
 static enum vxd_status take_no_features(void *query, const struct vxd_query_item *item)
 {
     static const char *const names[] = {"false", "true", "0", "1"};
@@ -234,25 +193,28 @@ static enum vxd_status take_no_features(void *query, const struct vxd_query_item
 }
 
 static const struct vxd_query_key query_keys[] = {
-    {"size", take_size},
-    {"range", take_range},
-    {"rule", take_rule},
-    {"order", take_order},
-    {"features", take_features},
-    {"reduce", take_reduce},
-    {"outputs", take_outputs},
-    {"max_points", take_max_points},
-    {"max_voxels", take_max_voxels},
-    {"no_features", take_no_features},
-    {"origin", take_origin},
+    {"size", take_size},         {"range", take_range},
+    {"rule", take_rule},         {"order", take_order},
+    {"features", take_features}, {"reduce", take_reduce},
+    {"outputs", take_outputs},   {"no_features", take_no_features},
+};
+
+static const struct vxd_query_field query_fields[] = {
+    {"max_points", "max_points"},
+    {"max_voxels", "max_voxels"},
+    {"origin", "origin"},
 };
 
 enum vxd_status vxd_voxelize_from_file(struct vxd_request *request,
                                        const struct vxd_body *body, struct vxd_err *err)
 {
     struct query q = {.decoder = request->decoder, .err = err};
-    const struct vxd_query_keys keys = {query_keys,
-                                        sizeof query_keys / sizeof query_keys[0], &q};
+    struct vxd_query_keys all = {.keys = query_keys,
+                                 .n_keys = sizeof query_keys / sizeof query_keys[0],
+                                 .query = &q,
+                                 .fields = query_fields,
+                                 .n_fields =
+                                     sizeof query_fields / sizeof query_fields[0]};
     enum vxd_status status;
 
     q.input =
@@ -260,7 +222,8 @@ enum vxd_status vxd_voxelize_from_file(struct vxd_request *request,
     if (q.input == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(vxd_cloud_from_body(request, body, &keys, &q.input->clouds, err));
+    all.message = &q.input->base;
+    VXD_TRY(vxd_cloud_from_body(request, body, &all, &q.input->clouds, err));
     q.input->n_clouds = 1;
     request->input = &q.input->base;
 out:

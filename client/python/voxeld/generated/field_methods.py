@@ -9,12 +9,15 @@ import numpy.typing as npt
 from voxeld.v1 import field_pb2
 
 from .. import exchange
+from ..scene.fields import collide_rows
 from .field_records import (
     FIELD_INTERPOLATIONS,
     FIELD_TOS,
     FIELD_UNKNOWNS,
+    Contacts,
     DistanceField,
     Distances,
+    contacts_of,
     distance_field_of,
     distances_of,
 )
@@ -96,3 +99,48 @@ def distance_field(
     reply = exchange.send(self._client, "scene_field", message, [], timeout, request_id, None)
     with reply:
         return distance_field_of(reply, message, 0)
+
+
+def collide(
+    self: exchange.Owner,
+    *,
+    spheres: npt.ArrayLike | None = None,
+    boxes: npt.ArrayLike | None = None,
+    capsules: npt.ArrayLike | None = None,
+    trajectories: npt.ArrayLike | None = None,
+    robot: npt.ArrayLike | None = None,
+    max_distance: float = 0.0,
+    unknown: str = "free",
+    at: exchange.At | None = None,
+    timeout: float | None = None,
+    request_id: str | None = None,
+) -> Contacts:
+    """Finds which shapes touch obstacles; one of the first four is given.
+
+    spheres       n x 4: x y z radius
+    boxes         n x 10: centre x y z, half sides, unit quaternion x y z w; or n x 6 without a
+                  rotation
+    capsules      n x 7: one end, the other end, radius
+    trajectories  n x steps x 7 poses of the robot (or steps x 7, one trajectory): position x y
+                  z, unit quaternion x y z w
+    robot         k x 4: the robot's spheres in its own frame
+    max_distance  as of distance
+    unknown       as of distance
+    at            a version's number, or a snapshot's name; None: the newest
+
+    Raises NotFound (no such scene), OutOfRange (a shape reaches more than 1024 voxels out of
+    the scene), ResourceExhausted (the shapes lie so far apart that their field is too large).
+    """
+    arrays, n, n_steps = collide_rows(spheres, boxes, capsules, trajectories, robot)
+    message = exchange.message_of(
+        field_pb2.SceneCollideRequest,
+        name=self.name,
+        max_distance_m=max_distance,
+        unknown=exchange.choice_of(unknown, FIELD_UNKNOWNS, "unknown"),
+        at=exchange.at_of(at),
+        n_steps=n_steps,
+    )
+    parts = [*exchange.tensors(message, arrays)]
+    reply = exchange.send(self._client, "scene_collide", message, parts, timeout, request_id, None)
+    with reply:
+        return contacts_of(reply, message, n)

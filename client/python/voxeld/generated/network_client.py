@@ -4,15 +4,84 @@
 
 from __future__ import annotations
 
-from voxeld.v1 import network_pb2
+from collections.abc import Sequence
+
+import numpy.typing as npt
+
+from voxeld.v1 import common_pb2, network_pb2
 
 from .. import exchange
 from ..calls import Calls
+from ..cloud import Pose
+from ..networks import Inference, inference_of
+from ..points import Points, clouds_of, pose_of
 from .network_records import (
     NETWORK_PRECISIONS,
     NetworkInfo,
     network_info_of,
 )
+
+
+def infer(
+    self: Calls,
+    network: str,
+    points: Points,
+    outputs: str | Sequence[str] = (),
+    *,
+    half: bool = False,
+    expect_digest: str = "",
+    apply_pose: bool = False,
+    origin: Sequence[float] | None = None,
+    coords: bool = True,
+    pose: Pose | npt.ArrayLike | None = None,
+    frame_id: str = "",
+    stamp_ns: int = 0,
+    stream: str = "",
+    keep_last: int = 0,
+    max_age_ms: int = 0,
+    timeout: float | None = None,
+    request_id: str | None = None,
+) -> Inference:
+    """Runs a loaded network on clouds.
+
+    network        the name of a loaded network
+    points         an array, a Cloud, or a list of them, one a batch item, 1 to 256; with the
+                   fields that the network looks at (see network)
+    outputs        names; "*": all. None: the small ones, vectors and labels
+    half           values as float16
+    expect_digest  FailedPrecondition unless the network's digest begins so
+    apply_pose     the clouds' poses, minus origin; else the sensor's frame
+    origin         metres
+    coords         those of voxel outputs
+    pose           sensor to map; for arrays only: a Cloud has its own
+    frame_id       of the map, echoed; for arrays only
+    stamp_ns       of the scan, echoed; for arrays only
+    stream         as in voxelize
+    keep_last      as in voxelize
+    max_age_ms     as in voxelize
+
+    Raises NotFound where no such network is loaded. An item that has no points where the
+    network looks fails alone: see InferItem.code.
+    """
+    clouds = clouds_of(points, T_map_sensor=pose_of(pose), frame_id=frame_id, stamp_ns=stamp_ns)
+    names = exchange.names_of(outputs)
+    message = exchange.message_of(
+        network_pb2.InferRequest,
+        network=network,
+        outputs=names,
+        expect_digest=expect_digest,
+        apply_pose=apply_pose,
+        origin=exchange.optional(exchange.vec3, origin, "origin"),
+        dtype=common_pb2.FLOAT16 if half else common_pb2.FLOAT32,
+        no_coords=not coords,
+    )
+    parts = [*exchange.clouds("clouds", message, clouds)]
+    reply = exchange.send(
+        self, "infer", message, parts, timeout, request_id, None,
+        stream=stream, keep_last=keep_last, max_age_ms=max_age_ms
+    )
+    with reply:
+        return inference_of(reply, len(clouds), "<f2" if half else "<f4", coords)
 
 
 def network_load(

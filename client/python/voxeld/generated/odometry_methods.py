@@ -4,17 +4,24 @@
 
 from __future__ import annotations
 
+import numpy.typing as npt
+
 from voxeld.v1 import odometry_pb2
 
 from .. import exchange
+from ..cloud import Deskew
+from ..cloud import Pose
+from ..points import Points, cloud_with, pose_of
 from .odometry_records import (
     OdometryInfo,
+    OdometryPose,
     odometry_info_of,
+    odometry_pose_of,
 )
 
 
 def info(
-    self: exchange.Noun,
+    self: exchange.Owner,
     *,
     timeout: float | None = None,
     request_id: str | None = None,
@@ -27,8 +34,46 @@ def info(
     return odometry_info_of(reply.odometry)
 
 
+def register(
+    self: exchange.Owner,
+    points: Points,
+    prior: Pose | npt.ArrayLike | None = None,
+    *,
+    time_field: str | None = None,
+    stamp_ns: int | None = None,
+    timeout: float | None = None,
+    request_id: str | None = None,
+    sequence: int = 0,
+) -> OdometryPose:
+    """Finds where a scan was taken, and adds it to the odometry's own map.
+
+    points      one cloud, or an array as in Client.voxelize, in the sensor's frame
+    prior       where the sensor is thought to be; None, or the identity: where it is predicted
+    time_field  the field with the points' times: the scan is deskewed by the motion known;
+                None: the cloud's own deskew
+    stamp_ns    of the scan, after that of the one before; None: the cloud's
+
+    Raises NotFound (no such odometry), InvalidArgument (the stamp is not after the last scan's;
+    0 is always right), OutOfRange (the pose is a million voxels from the map's origin),
+    ResourceExhausted (over max_bytes; neither map nor motion has changed).
+    """
+    cloud = cloud_with(
+        points,
+        T_map_sensor=pose_of(prior),
+        stamp_ns=stamp_ns,
+        deskew=None if time_field is None else Deskew(time_field=time_field),
+    )
+    message = exchange.message_of(odometry_pb2.OdometryRegisterRequest, name=self.name)
+    parts = [*exchange.clouds("cloud", message, cloud)]
+    reply = exchange.send(
+        self._client, "odometry_register", message, parts, timeout, request_id, sequence
+    )
+    with reply:
+        return odometry_pose_of(reply, message, 6)
+
+
 def reset(
-    self: exchange.Noun,
+    self: exchange.Owner,
     initial: exchange.Pose | None = None,
     *,
     timeout: float | None = None,
@@ -51,7 +96,7 @@ def reset(
 
 
 def drop(
-    self: exchange.Noun,
+    self: exchange.Owner,
     *,
     missing_ok: bool = False,
     timeout: float | None = None,

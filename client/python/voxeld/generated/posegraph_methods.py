@@ -4,20 +4,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import numpy.typing as npt
+
 from voxeld.v1 import posegraph_pb2
 
 from .. import exchange
+from ..cloud import Pose
+from ..points import Points, cloud_of
 from .posegraph_records import (
     POSEGRAPH_STARTS,
+    PosegraphAdded,
     PosegraphContent,
+    PosegraphEdge,
     PosegraphInfo,
+    PosegraphKeyframeAdded,
+    PosegraphNode,
     PosegraphOptimized,
+    PosegraphPlaces,
+    PosegraphPrior,
     PosegraphRebuilding,
     PosegraphRebuilt,
     PosegraphSolution,
+    posegraph_added_of,
     posegraph_content_of,
+    posegraph_edge_message,
     posegraph_info_of,
+    posegraph_keyframe_added_of,
+    posegraph_node_message,
     posegraph_optimized_of,
+    posegraph_places_of,
+    posegraph_prior_message,
     posegraph_rebuilding_of,
     posegraph_rebuilt_of,
     posegraph_solution_of,
@@ -25,7 +43,7 @@ from .posegraph_records import (
 
 
 def info(
-    self: exchange.Noun,
+    self: exchange.Owner,
     *,
     timeout: float | None = None,
     request_id: str | None = None,
@@ -38,8 +56,133 @@ def info(
     return posegraph_info_of(reply.posegraph)
 
 
+def add(
+    self: exchange.Owner,
+    nodes: Iterable[PosegraphNode] = (),
+    edges: Iterable[PosegraphEdge] = (),
+    priors: Iterable[PosegraphPrior] = (),
+    *,
+    timeout: float | None = None,
+    request_id: str | None = None,
+    sequence: int = 0,
+) -> PosegraphAdded:
+    """Adds nodes, edges and priors; all or nothing.
+
+    Raises NotFound (no such pose graph, or an edge or prior names a node that is not there),
+    AlreadyExists (a node of that id), ResourceExhausted (over max_bytes or the limits of the
+    server)."""
+    message = exchange.message_of(
+        posegraph_pb2.PosegraphAddRequest,
+        name=self.name,
+        nodes=exchange.each(posegraph_node_message, PosegraphNode, nodes, "nodes"),
+        edges=exchange.each(posegraph_edge_message, PosegraphEdge, edges, "edges"),
+        priors=exchange.each(posegraph_prior_message, PosegraphPrior, priors, "priors"),
+    )
+    reply = exchange.change(self._client, "posegraph_add", message, timeout, request_id, sequence)
+    return posegraph_added_of(reply)
+
+
+def add_keyframe(
+    self: exchange.Owner,
+    id: int,
+    points: Points,
+    T_map_node: Pose | npt.ArrayLike | None = None,
+    *,
+    network: str = "",
+    output: str = "",
+    descriptor: npt.ArrayLike | None = None,
+    timeout: float | None = None,
+    request_id: str | None = None,
+    sequence: int = 0,
+) -> PosegraphKeyframeAdded:
+    """Makes a node a keyframe: its cloud is kept, and its descriptor.
+
+    id          of the node
+    points      one cloud, or an array as in Client.voxelize, in the node's frame
+    T_map_node  where the node is, if it is to be made; None: at the map's zero
+    network     whose output is the descriptor; or descriptor has it. With neither nothing finds
+                the keyframe
+    output      of the network; "" = its only one with one row a cloud
+
+    Raises NotFound (no such pose graph or network), AlreadyExists (the node has a keyframe),
+    InvalidArgument (a descriptor of another length than the graph's others), ResourceExhausted
+    (over max_bytes or the limits of the server).
+    """
+    cloud = cloud_of(points)
+    message = exchange.message_of(
+        posegraph_pb2.PosegraphAddKeyframeRequest,
+        name=self.name,
+        id=id,
+        T_map_node=exchange.whole_pose(T_map_node, "T_map_node"),
+        network=network,
+        output=output,
+        descriptor=exchange.floats_of(descriptor, "descriptor"),
+    )
+    parts = [*exchange.clouds("cloud", message, cloud)]
+    reply = exchange.send(
+        self._client, "posegraph_add_keyframe", message, parts, timeout, request_id, sequence
+    )
+    with reply:
+        return posegraph_keyframe_added_of(reply.message)
+
+
+def relocalize(
+    self: exchange.Owner,
+    points: Points | None = None,
+    *,
+    of_node: int | None = None,
+    skip_recent: int = 0,
+    network: str = "",
+    output: str = "",
+    descriptor: npt.ArrayLike | None = None,
+    candidates: int = 0,
+    cell_m: float = 0.0,
+    min_fitness: float = 0.0,
+    min_constraint: float = 0.0,
+    timeout: float | None = None,
+    request_id: str | None = None,
+) -> PosegraphPlaces:
+    """Finds where a scan was taken, among the keyframes.
+
+    points          one cloud, or an array as in Client.voxelize, in the sensor's frame, with
+                    network or descriptor
+    of_node         instead: the keyframe of this node; neither it nor the skip_recent keyframes
+                    added before and after it are candidates
+    skip_recent     of of_node: keyframes added so shortly before or after it are no candidates
+    network         of the cloud, as in PosegraphAddKeyframeRequest
+    candidates      keyframes that are tried; 0: 3
+    cell_m          edge of the cells that surfaces are compared in; 0: 0.5
+    min_fitness     matches below it are refused; 0: 0.6
+    min_constraint  0 to 1; 0: 0.001
+
+    Raises NotFound (no such pose graph, network, or keyframe), InvalidArgument (a descriptor of
+    another length than the graph's).
+    """
+    cloud = None if points is None else cloud_of(points)
+    message = exchange.message_of(
+        posegraph_pb2.PosegraphRelocalizeRequest,
+        name=self.name,
+        skip_recent=skip_recent,
+        network=network,
+        output=output,
+        descriptor=exchange.floats_of(descriptor, "descriptor"),
+        candidates=candidates,
+        cell_m=cell_m,
+        min_fitness=min_fitness,
+        min_constraint=min_constraint,
+        of_node=of_node is not None,
+        id=of_node or 0,
+    )
+    parts = [*exchange.clouds("cloud", message, cloud)]
+    reply = exchange.send(
+        self._client, "posegraph_relocalize", message, parts, timeout, request_id, None
+    )
+    with reply:
+        return posegraph_places_of(reply.message)
+
+
 def solve(
-    self: exchange.Noun,
+    self: exchange.Owner,
     *,
     max_iterations: int = 0,
     relative_tolerance: float = 0.0,
@@ -73,7 +216,7 @@ def solve(
 
 
 def optimize(
-    self: exchange.Noun,
+    self: exchange.Owner,
     *,
     max_iterations: int = 0,
     relative_tolerance: float = 0.0,
@@ -106,7 +249,7 @@ def optimize(
 
 
 def read(
-    self: exchange.Noun,
+    self: exchange.Owner,
     *,
     version: int = 0,
     edges: bool = False,
@@ -136,7 +279,7 @@ def read(
 
 
 def rebuild(
-    self: exchange.Noun,
+    self: exchange.Owner,
     *,
     scene: str = "",
     volume: str = "",
@@ -191,7 +334,7 @@ def rebuild(
 
 
 def rebuild_status(
-    self: exchange.Noun,
+    self: exchange.Owner,
     *,
     timeout: float | None = None,
     request_id: str | None = None,
@@ -205,7 +348,7 @@ def rebuild_status(
 
 
 def rebuild_cancel(
-    self: exchange.Noun,
+    self: exchange.Owner,
     *,
     timeout: float | None = None,
     request_id: str | None = None,
@@ -222,7 +365,7 @@ def rebuild_cancel(
 
 
 def drop(
-    self: exchange.Noun,
+    self: exchange.Owner,
     *,
     missing_ok: bool = False,
     timeout: float | None = None,

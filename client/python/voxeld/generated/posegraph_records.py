@@ -7,8 +7,13 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import numpy.typing as npt
+
+from voxeld.v1 import posegraph_pb2
+
 from .. import exchange
 from ..shown import shown
+from ..cloud import Pose
 
 POSEGRAPH_FSYNCS = ("always", "everysec", "off")
 POSEGRAPH_ROBUSTS = ("squares", "huber", "cauchy", "dcs")
@@ -268,6 +273,61 @@ class PosegraphRebuilding:
     started_ns: int
 
 
+@dataclasses.dataclass(frozen=True)
+class PosegraphNode:
+    """A pose of a graph.
+
+    id          any number that no other node has
+    T_map_node  where it is thought to be, a Pose or 4 x 4; None: at the end of the first edge
+                of the same call that reaches it from a node that is known
+    fixed       it stays where it is
+    """
+
+    id: int
+    T_map_node: Pose | npt.ArrayLike | None = None
+    fixed: bool = False
+    stamp_ns: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class PosegraphEdge:
+    """A relative pose that was measured: where the node `to` is, seen from the node `start`.
+
+    start        the id of the node that it is seen from
+    to           the id of the node that is seen
+    T_from_to    where `to` is, seen from `from`
+    information  the inverse of its covariance (x y z, rotation vector): 6 x 6, its 21 numbers
+                 of the upper triangle, its diagonal of 6, or None: the identity
+    robust       "squares", "huber", "cauchy" or "dcs"
+    width        of the robust cost, in standard deviations; 0: 1
+    """
+
+    start: int
+    to: int
+    T_from_to: Pose | npt.ArrayLike
+    information: npt.ArrayLike | None = None
+    robust: str = "squares"
+    width: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class PosegraphPrior:
+    """What is known of one pose; as an edge's, but the information may be semidefinite.
+
+    node         id of a node
+    information  as an edge's, but it may be semidefinite: of a position alone, the rotation's
+                 numbers are 0
+    robust       "squares", "huber", "cauchy" or "dcs"
+    width        of the robust cost, in standard deviations; 0: 1
+    """
+
+    node: int
+    T_map_node: Pose | npt.ArrayLike
+    information: npt.ArrayLike | None = None
+    robust: str = "squares"
+    width: float = 0.0
+
+
 def posegraph_version_of(message: Any) -> PosegraphVersion:
     return PosegraphVersion(
         version=message.version,
@@ -451,4 +511,40 @@ def posegraph_rebuilding_of(message: Any) -> PosegraphRebuilding:
         n_done=message.n_done,
         n_keyframes=message.n_keyframes,
         started_ns=message.started_ns,
+    )
+
+
+def posegraph_node_message(value: PosegraphNode, field: str) -> Any:
+    return exchange.message_of(
+        posegraph_pb2.PosegraphNode,
+        field,
+        id=value.id,
+        T_map_node=exchange.whole_pose(value.T_map_node, f"{field}.T_map_node"),
+        fixed=value.fixed,
+        stamp_ns=value.stamp_ns,
+    )
+
+
+def posegraph_edge_message(value: PosegraphEdge, field: str) -> Any:
+    return exchange.message_of(
+        posegraph_pb2.PosegraphEdge,
+        field,
+        to=value.to,
+        T_from_to=exchange.whole_pose(value.T_from_to, f"{field}.T_from_to"),
+        information=exchange.information_of(value.information, f"{field}.information"),
+        robust=exchange.choice_of(value.robust, POSEGRAPH_ROBUSTS, f"{field}.robust"),
+        width=value.width,
+        **{"from": value.start},
+    )
+
+
+def posegraph_prior_message(value: PosegraphPrior, field: str) -> Any:
+    return exchange.message_of(
+        posegraph_pb2.PosegraphPrior,
+        field,
+        node=value.node,
+        T_map_node=exchange.whole_pose(value.T_map_node, f"{field}.T_map_node"),
+        information=exchange.information_of(value.information, f"{field}.information"),
+        robust=exchange.choice_of(value.robust, POSEGRAPH_ROBUSTS, f"{field}.robust"),
+        width=value.width,
     )

@@ -4,15 +4,99 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from voxeld.v1 import scene_pb2
 
 from .. import exchange
 from ..calls import Calls
+from ..durability import durability_of
 from ..scenes import Scene
 from .scene_records import (
+    SCENE_FUSIONS,
+    LogOdds,
+    Material,
     SceneInfo,
+    log_odds_message,
+    material_message,
     scene_info_of,
 )
+
+
+def scene_create(
+    self: Calls,
+    name: str,
+    voxel_size: float,
+    *,
+    depth: int = 0,
+    material_bits: int = 0,
+    track_free: bool = False,
+    fusion: str = "",
+    log_odds: LogOdds | None = None,
+    origin: Sequence[float] | None = None,
+    frame_id: str = "",
+    palette: Sequence[Material] = (),
+    max_bytes: int = 0,
+    keep_versions: int = 0,
+    keep_seconds: int = 0,
+    durable: str | None = None,
+    journal_max_bytes: int = 0,
+    timeout: float | None = None,
+    request_id: str | None = None,
+    sequence: int = 0,
+) -> Scene:
+    """Makes a scene of 2**depth voxels a side; one that exists with the same parameters is fine.
+
+    voxel_size         edge of a voxel, metres
+    depth              the scene is 2^depth voxels a side; 4 to 21, 0 counts as 17
+    material_bits      a voxel: 0, 4, 8 or 16
+    track_free         track free and unknown voxels apart; takes the highest material
+    fusion             "last" (the last word counts) or "log-odds" (OctoMap's rules: a voxel is
+                       what most scans say); "": log-odds with track_free, or what a scene that
+                       exists has
+    log_odds           probabilities of log-odds; None: OctoMap's
+    origin             low corner in the map frame; None: the centre lies at (0, 0, 0)
+    palette            names and colours of the materials, from 0
+    max_bytes          device memory it may take at most; 0 = what the server's limits give
+    keep_versions      beside those that a snapshot names, keep the newest so many (0: 64; at
+                       most 4096)
+    keep_seconds       ... that are younger than this; 0: of any age
+    durable            None: a restart of the server forgets it. Else it is on the server's
+                       disk, and a change that was answered outlives a loss of power ("always"),
+                       the server's process, and a second later a loss of power ("everysec"), or
+                       when the system has written it ("off")
+    journal_max_bytes  of durable: then a snapshot file is written; 0: 256 MiB
+
+    Raises AlreadyExists where a scene of this name differs.
+    """
+    exchange.check_one_of(material_bits, (0, 4, 8, 16), "material_bits")
+    spec = exchange.message_of(
+        scene_pb2.SceneSpec,
+        voxel_size_m=voxel_size,
+        depth=depth,
+        material_bits=material_bits,
+        track_free=track_free,
+        fusion=exchange.choice_of(fusion, SCENE_FUSIONS, "fusion"),
+        log_odds=None if log_odds is None else log_odds_message(log_odds, "log_odds"),
+        origin=exchange.optional(exchange.vec3, origin, "origin"),
+        frame_id=frame_id,
+        palette=exchange.each(material_message, Material, palette, "palette"),
+    )
+    retention = exchange.message_of(
+        scene_pb2.SceneRetention,
+        versions=keep_versions,
+        seconds=keep_seconds,
+    )
+    message = exchange.message_of(
+        scene_pb2.SceneCreateRequest,
+        name=name,
+        max_bytes=max_bytes,
+        durability=durability_of(durable, journal_max_bytes),
+        spec=spec,
+        retention=retention,
+    )
+    reply = exchange.change(self, "scene_create", message, timeout, request_id, sequence)
+    return Scene(self, scene_info_of(reply.scene))
 
 
 def scene(

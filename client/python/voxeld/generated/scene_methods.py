@@ -4,15 +4,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy.typing as npt
 
-from voxeld.v1 import scene_pb2, scene_version_pb2
+from voxeld.v1 import common_pb2, scene_pb2, scene_version_pb2
 
 from .. import exchange
+from ..cloud import Pose
+from ..points import Points, cloud_of, pose_of
+from ..scene.labels import Labels, labels_of
+from ..scene.records import Operation, Shape, operations_parts
 from .scene_records import (
+    SCENE_MATERIAL_RULE_KINDS,
     Collected,
+    Edited,
+    Filter,
+    Integrated,
     Log,
     NearestVoxels,
+    Overlap,
     RayHits,
     SceneInfo,
     Snapshot,
@@ -20,8 +31,12 @@ from .scene_records import (
     Verified,
     VoxelValues,
     collected_of,
+    edited_of,
+    filter_message,
+    integrated_of,
     log_of,
     nearest_voxels_of,
+    overlap_of,
     ray_hits_of,
     scene_info_of,
     snapshot_of,
@@ -29,6 +44,174 @@ from .scene_records import (
     verified_of,
     voxel_values_of,
 )
+
+
+def edit(
+    self: exchange.Owner,
+    operations: Operation | Shape | Sequence[Operation | Shape],
+    *,
+    in_voxels: bool = False,
+    if_version: int = 0,
+    timeout: float | None = None,
+    request_id: str | None = None,
+    sequence: int = 0,
+) -> Edited:
+    """Applies operations, in order, as one change: all or none.
+
+    operations  1 to 4096; a shape alone is filled with material 0
+    in_voxels   lengths are voxels from the low corner
+    if_version  Aborted unless the scene is at this version; 0: at any
+
+    Raises NotFound (no such scene).
+    """
+    message = exchange.message_of(
+        scene_pb2.SceneEditRequest,
+        name=self.name,
+        in_voxels=in_voxels,
+        if_version=if_version,
+    )
+    parts = [*operations_parts(operations)]
+    reply = exchange.send(self._client, "scene_edit", message, parts, timeout, request_id, sequence)
+    with reply:
+        return edited_of(reply.message, reply.replayed)
+
+
+def integrate(
+    self: exchange.Owner,
+    points: Points,
+    *,
+    pose: Pose | npt.ArrayLike | None = None,
+    carve: bool = True,
+    max_range: float = 0.0,
+    erase: bool = False,
+    discretize: bool = False,
+    rule: str = "constant",
+    material: int = 0,
+    field: str = "",
+    range: Sequence[float] | None = None,
+    network: str = "",
+    labels: Labels | None = None,
+    output: str = "",
+    expect_digest: str = "",
+    filter: Filter | None = None,
+    estimate: bool = False,
+    odometry: str = "",
+    frame_id: str = "",
+    stamp_ns: int = 0,
+    if_version: int = 0,
+    timeout: float | None = None,
+    request_id: str | None = None,
+    sequence: int = 0,
+) -> Integrated:
+    """Adds a scan: its points become occupied, and with carve the voxels between the sensor and
+    each point are emptied, except those that a point of this scan hits. One change.
+
+    points         one cloud, or an array as in Client.voxelize
+    pose           sensor to map; rays start at its translation; for arrays only: a Cloud has
+                   its own
+    carve          empty the voxels between the sensor and each point, except those that a point
+                   of this scan hits
+    max_range      metres: rays end here, and farther points hit nothing; 0: no limit
+    erase          erase what rays go through instead of marking it free; InvalidArgument where
+                   the scene fuses by log-odds
+    discretize     one ray for each voxel that points hit, instead of one for each point
+    rule           which material points take: "constant" (material), "label" (the field's
+                   number, else material; field "": label), "colour" (the palette's nearest),
+                   "ramp" (the palette as the field goes from low to high; field "": intensity)
+                   or "height" (the same with z in the map frame)
+    material       of the rule
+    field          of the rule
+    range          (low, high) of ramp and height
+    network        a loaded network with labels by point: the cloud goes through it first, and
+                   its labels say what materials points take, instead of a rule. Points whose
+                   label takes none hit nothing; their rays carve all the same
+    labels         {label: material}, numbers or names; None as a material, or a label that is
+                   not in it: none. Empty: label i takes material i
+    output         of the network, where several have labels by point
+    expect_digest  FailedPrecondition unless the network's begins so
+    filter         drops points of the ground, and of voxels that too few hit
+    estimate       the pose is found by odometry; the cloud's is where the sensor is thought to
+                   be. A scan that is lost is not added: see the outcome's status
+    odometry       the name of the one that finds the pose; "": one that is kept beside the
+                   scene
+    frame_id       of the map, echoed; for arrays only
+    stamp_ns       of the scan, echoed; for arrays only
+    if_version     Aborted unless the scene is at this version; 0: at any
+
+    Raises NotFound (no such scene).
+    """
+    low, high = exchange.pair_of(range, "range")
+    cloud = cloud_of(points, T_map_sensor=pose_of(pose), frame_id=frame_id, stamp_ns=stamp_ns)
+    of_carve = None
+    if carve:
+        of_carve = exchange.message_of(
+            scene_pb2.SceneCarve,
+            max_range_m=max_range,
+            erase=erase,
+            discretize=discretize,
+        )
+    of_rule = None
+    if not network or rule != "constant" or material or field:
+        of_rule = exchange.message_of(
+            scene_pb2.SceneMaterialRule,
+            kind=exchange.choice_of(rule, SCENE_MATERIAL_RULE_KINDS, "rule"),
+            material=material,
+            field=field,
+            low=low,
+            high=high,
+        )
+    message = exchange.message_of(
+        scene_pb2.SceneIntegrateRequest,
+        name=self.name,
+        network=network,
+        label_to_material=labels_of(labels),
+        output=output,
+        expect_digest=expect_digest,
+        filter=None if filter is None else filter_message(filter, "filter"),
+        odometry=odometry,
+        if_version=if_version,
+        pose=common_pb2.POSE_ESTIMATE if estimate else common_pb2.POSE_GIVEN,
+        carve=of_carve,
+        rule=of_rule,
+    )
+    parts = [*exchange.clouds("cloud", message, cloud)]
+    reply = exchange.send(
+        self._client, "scene_integrate", message, parts, timeout, request_id, sequence
+    )
+    with reply:
+        return integrated_of(reply.message, reply.replayed)
+
+
+def overlap(
+    self: exchange.Owner,
+    shapes: npt.ArrayLike,
+    *,
+    counts: bool = False,
+    at: exchange.At | None = None,
+    timeout: float | None = None,
+    request_id: str | None = None,
+) -> Overlap:
+    """Finds out which states the voxels in boxes or balls have.
+
+    shapes  boxes (n x 6: low x y z, high x y z) or balls (n x 4: x y z radius)
+    counts  count the voxels, too
+    at      a version's number, or a snapshot's name; None: the newest
+
+    Raises NotFound (no such scene).
+    """
+    shapes_array = exchange.metres_of(shapes, "shapes", 6, 4)
+    message = exchange.message_of(
+        scene_pb2.SceneOverlapRequest,
+        name=self.name,
+        counts=counts,
+        at=exchange.at_of(at),
+    )
+    parts = [
+        *exchange.tensor({6: "boxes", 4: "balls"}[shapes_array.shape[1]], message, shapes_array),
+    ]
+    reply = exchange.send(self._client, "scene_overlap", message, parts, timeout, request_id, None)
+    with reply:
+        return overlap_of(reply, message, len(shapes_array))
 
 
 def info(

@@ -24,6 +24,7 @@ SCENE_FUSIONS = ("", "last", "log-odds")
 SCENE_VERSION_KINDS = ("made", "edited", "integrated", "undone", "redone", "decayed")
 SCENE_ACTIONS = ("fill", "erase", "set_free", "paint", "replace", "erode", "dilate", "copy", "keep")
 SCENE_PINS = ("", "pinned", "unpinned")
+SCENE_MATERIAL_RULE_KINDS = ("constant", "label", "colour", "ramp", "height")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -808,6 +809,42 @@ def collected_of(message: Any, replayed: bool) -> Collected:
         longest_slice_ms=message.longest_slice_ms,
         engine_ms=message.engine_ms,
         replayed=replayed,
+    )
+
+
+def material_message(value: Material, field: str) -> Any:
+    return exchange.message_of(
+        scene_pb2.SceneMaterial,
+        field,
+        name=value.name,
+        rgb=value.rgb,
+    )
+
+
+def log_odds_message(value: LogOdds, field: str) -> Any:
+    return exchange.message_of(
+        scene_pb2.SceneLogOdds,
+        field,
+        hit=value.hit,
+        miss=value.miss,
+        clamp_low=value.clamp_low,
+        clamp_high=value.clamp_high,
+        occupied=value.occupied,
+        label_votes=value.label_votes,
+    )
+
+
+def filter_message(value: Filter, field: str) -> Any:
+    return exchange.message_of(
+        scene_pb2.SceneFilter,
+        field,
+        ground=value.ground,
+        ground_distance_m=value.ground_distance_m,
+        ground_angle=value.ground_angle,
+        ground_z=value.ground_z,
+        ground_z_tolerance_m=value.ground_z_tolerance_m,
+        min_hits=value.min_hits,
+        no_speckles=value.no_speckles,
     )
 
 

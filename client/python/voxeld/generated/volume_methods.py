@@ -8,9 +8,11 @@ from collections.abc import Sequence
 
 import numpy.typing as npt
 
-from voxeld.v1 import volume_pb2
+from voxeld.v1 import common_pb2, volume_pb2
 
 from .. import exchange
+from ..cloud import Pose
+from ..points import Points, cloud_of, pose_of
 from .volume_records import (
     POSE_SOURCES,
     VOLUME_COLOURS,
@@ -33,6 +35,7 @@ from .volume_records import (
     VolumeInfo,
     VolumeIntegrated,
     VolumePicture,
+    VolumeScanned,
     VolumeStamped,
     VolumeTrack,
     VolumeTracked,
@@ -48,14 +51,101 @@ from .volume_records import (
     volume_info_of,
     volume_integrated_of,
     volume_picture_of,
+    volume_scanned_of,
     volume_stamped_of,
     volume_track_of,
     volume_tracked_of,
 )
 
 
+def integrate_points(
+    self: exchange.Owner,
+    points: Points,
+    pose: Pose | npt.ArrayLike | None = None,
+    *,
+    end_pose: Pose | npt.ArrayLike | None = None,
+    time_field: str = "",
+    time_begin: float = 0.0,
+    time_end: float = 0.0,
+    lidar: Lidar | None = None,
+    image_time: float = 0.0,
+    range_min_m: float = 0.0,
+    range_max_m: float = 0.0,
+    carve_m: float = 0.0,
+    weight: float = 0.0,
+    inverse_square: bool = False,
+    by_angle: bool = False,
+    label_field: str = "",
+    labels: npt.ArrayLike | None = None,
+    estimate: bool = False,
+    odometry: str = "",
+    timeout: float | None = None,
+    request_id: str | None = None,
+    sequence: int = 0,
+) -> VolumeScanned:
+    """Adds a lidar scan: along rays, or, with lidar, by range image.
+
+    points          one cloud, or an array as in Client.voxelize, in the sensor's frame
+    pose            sensor to map, at time_begin; for arrays only: a Cloud has its own
+    end_pose        the pose at time_end; between the two the sensor moves evenly
+    time_field      the field with the time of each point, of which time_begin and time_end (0:
+                    1, where both are 0) are what it says at the two poses
+    time_begin      what that field says at the two poses. Times outside count as the nearer
+                    end; -1e+18 to 1e+18
+    time_end        -1e+18 to 1e+18; 0: 1
+    lidar           rows and columns of beams to project the scan to; None: along rays
+    image_time      from where: the sensor's place at this share of the time
+    range_min_m     nearer points are left out; farther ones hit nothing, but the space before
+                    range_max_m is free along their rays; metres; 0 to 1000
+    range_max_m     farther points hit nothing; 0: 100
+    carve_m         up to so far from the sensor the blocks that the volume has learn what is
+                    free
+    weight          of each point; 0 to 65535; 0: 1
+    inverse_square  weights are divided by the square of the range in metres
+    by_angle        multiply weights by the cosine between ray and normal, which is in the
+                    fields normal_x, normal_y, normal_z
+    label_field     the field with the label of each point, 1 to 255; or labels: n numbers
+    labels          instead of label_field
+    estimate        the pose is found by odometry; `pose` is where the sensor is thought to be.
+                    A scan that is lost is not added: see the outcome's status
+    odometry        the name of the one that finds the pose; "": one that is kept beside the
+                    volume
+
+    Raises NotFound (no such volume), ResourceExhausted (over max_bytes or the limits of the
+    server; nothing has changed).
+    """
+    exchange.check_with(image_time, lidar, "image_time", "lidar")
+    cloud = cloud_of(points, T_map_sensor=pose_of(pose))
+    message = exchange.message_of(
+        volume_pb2.VolumeIntegratePointsRequest,
+        name=self.name,
+        T_map_sensor_end=exchange.pose_of(end_pose, "end_pose"),
+        time_field=time_field,
+        time_begin=time_begin,
+        time_end=time_end,
+        lidar=None if lidar is None else lidar_message(lidar, "lidar"),
+        image_time=image_time,
+        range_min_m=range_min_m,
+        range_max_m=range_max_m,
+        carve_m=carve_m,
+        weight=weight,
+        inverse_square=inverse_square,
+        by_angle=by_angle,
+        label_field=label_field,
+        labels=exchange.bytes_of(labels),
+        odometry=odometry,
+        pose=common_pb2.POSE_ESTIMATE if estimate else common_pb2.POSE_GIVEN,
+    )
+    parts = [*exchange.clouds("cloud", message, cloud)]
+    reply = exchange.send(
+        self._client, "volume_integrate_points", message, parts, timeout, request_id, sequence
+    )
+    with reply:
+        return volume_scanned_of(reply.message)
+
+
 def info(
-    self: exchange.Noun,
+    self: exchange.Owner,
     *,
     timeout: float | None = None,
     request_id: str | None = None,
@@ -69,7 +159,7 @@ def info(
 
 
 def integrate_bytes(
-    self: exchange.Noun,
+    self: exchange.Owner,
     depth: bytes,
     camera: Camera,
     T_map_camera: exchange.Pose | None = None,
@@ -158,7 +248,7 @@ def integrate_bytes(
 
 
 def track_and_integrate_bytes(
-    self: exchange.Noun,
+    self: exchange.Owner,
     depth: bytes,
     camera: Camera,
     T_map_camera: exchange.Pose | None = None,
@@ -299,7 +389,7 @@ def track_and_integrate_bytes(
 
 
 def track_bytes(
-    self: exchange.Noun,
+    self: exchange.Owner,
     depth: bytes,
     camera: Camera,
     T_map_camera: exchange.Pose | None = None,
@@ -418,7 +508,7 @@ def track_bytes(
 
 
 def cast_rays(
-    self: exchange.Noun,
+    self: exchange.Owner,
     camera: Camera | None = None,
     T_map_camera: exchange.Pose | None = None,
     *,
@@ -474,7 +564,7 @@ def cast_rays(
 
 
 def render(
-    self: exchange.Noun,
+    self: exchange.Owner,
     eye: Sequence[float] | None = None,
     target: Sequence[float] | None = None,
     *,
@@ -551,7 +641,7 @@ def render(
 
 
 def extract(
-    self: exchange.Noun,
+    self: exchange.Owner,
     *,
     points: bool = False,
     box: VolumeBox | None = None,
@@ -599,7 +689,7 @@ def extract(
 
 
 def clear(
-    self: exchange.Noun,
+    self: exchange.Owner,
     box: VolumeBox | None = None,
     *,
     centre: Sequence[float] | None = None,
@@ -630,7 +720,7 @@ def clear(
 
 
 def decay(
-    self: exchange.Noun,
+    self: exchange.Owner,
     factor: float,
     min_weight: float = 0.0,
     *,
@@ -668,7 +758,7 @@ def decay(
 
 
 def stamp(
-    self: exchange.Noun,
+    self: exchange.Owner,
     scene: str,
     *,
     material: int = 0,
@@ -715,7 +805,7 @@ def stamp(
 
 
 def import_scene(
-    self: exchange.Noun,
+    self: exchange.Owner,
     scene: str,
     box: VolumeBox,
     *,
@@ -758,7 +848,7 @@ def import_scene(
 
 
 def distance(
-    self: exchange.Noun,
+    self: exchange.Owner,
     points: npt.ArrayLike,
     *,
     max_distance_m: float = 0.0,
@@ -796,7 +886,7 @@ def distance(
 
 
 def copy(
-    self: exchange.Noun,
+    self: exchange.Owner,
     to: str,
     *,
     ttl_s: float = 0.0,
@@ -832,7 +922,7 @@ def copy(
 
 
 def drop(
-    self: exchange.Noun,
+    self: exchange.Owner,
     *,
     missing_ok: bool = False,
     timeout: float | None = None,

@@ -23,7 +23,6 @@ from ..exchange import (
     numbers_of,
     places_of,
     tensor_of,
-    vec3_of,
 )
 from ..generated.scene_records import (
     PLAIN_SHAPES,
@@ -36,8 +35,6 @@ from ..generated.scene_records import (
 )
 from ..reply import bad
 from ..shown import shown
-
-RULES = ("constant", "label", "colour", "ramp", "height")
 
 OPERATIONS = scene_pb2.SceneEditRequest.OPERATIONS_FIELD_NUMBER
 SHAPE_POINTS = scene_pb2.SceneOperation.POINTS_FIELD_NUMBER
@@ -139,45 +136,21 @@ class Dense:
     generation: int
 
 
-class SceneReply(Reply):
-    """The reply of a query: the version it read, and its arrays."""
-
-    def seen(self) -> dict[str, Any]:
-        seen = need(self.message, "seen")
-        return {
-            "version": seen.version, "generation": seen.generation, "engine_ms": seen.engine_ms
-        }  # fmt: skip
-
-    def extents(self, name: str, n_axes: int) -> tuple[int, ...]:
-        """Returns the size of an array that the server decides."""
-        shape = tuple(need(self.message, name).shape)
-        if len(shape) != n_axes or min(shape) < 0:
-            raise bad(name, "another number of axes")
-        return shape
-
-    def place(self) -> dict[str, Any]:
-        message = self.message
-        return {
-            "origin": vec3_of(message.origin),
-            "cell_size": message.cell_size_m,
-            "frame_id": message.frame_id,
-        }
-
-    def dense(self) -> Dense:
-        shape = self.extents("states", 3)
-        message = self.message
-        if len(message.low_cell) != 3:
-            raise bad("low_cell", "not three numbers")
-        seen = need(message, "seen")
-        has_materials = message.HasField("materials")
-        return Dense(
-            states=self.array("states", "|u1", *shape),
-            materials=self.array("materials", "<u2", *shape) if has_materials else None,
-            low_cell=tuple(message.low_cell),
-            **self.place(),
-            version=seen.version,
-            generation=seen.generation,
-        )
+def dense_of(reply: Reply) -> Dense:
+    shape = reply.extents("states", 3)
+    message = reply.message
+    if len(message.low_cell) != 3:
+        raise bad("low_cell", "not three numbers")
+    seen = need(message, "seen")
+    has_materials = message.HasField("materials")
+    return Dense(
+        states=reply.array("states", "|u1", *shape),
+        materials=reply.array("materials", "<u2", *shape) if has_materials else None,
+        low_cell=tuple(message.low_cell),
+        **reply.place(),
+        version=seen.version,
+        generation=seen.generation,
+    )
 
 
 # To the wire -----------------------------------------------------------------------------
@@ -274,13 +247,9 @@ def operation_parts(operation: Operation | Shape, i: int) -> list[wire.Part]:
     return wire.enclosed(OPERATIONS, parts)
 
 
-def rule_of(
-    rule: str, material: int, field: str, range: Sequence[float] | None
-) -> scene_pb2.SceneMaterialRule:
-    if rule not in RULES:
-        raise InvalidArgument(f"{rule!r}; one of {', '.join(RULES)}", "rule")
-    low, high = (0.0, 0.0) if range is None else range
-    return message_of(
-        scene_pb2.SceneMaterialRule, "rule",
-        kind=RULES.index(rule), material=material, field=field, low=low, high=high,
-    )  # fmt: skip
+def operations_parts(
+    operations: Operation | Shape | Sequence[Operation | Shape],
+) -> list[wire.Part]:
+    """The operations of an edit, in order."""
+    steps = list(operations) if isinstance(operations, list | tuple) else [operations]
+    return [part for i, step in enumerate(steps) for part in operation_parts(step, i)]

@@ -3,24 +3,23 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from voxeld.v1 import scene_version_pb2
 
 from ..calls import Calls
 from ..errors import Aborted
 from ..exchange import At, at_of, box_of, change, message_of, send
-from ..generated import scene_methods
+from ..generated.scene_class import SceneMethods
 from ..generated.scene_records import Diff, SceneInfo, diff_of, scene_info_of
 from ..reply import bad
-from .fields import SceneFields
 from .parts import joined
-from .records import Box, SceneReply
+from .records import Box
 
 Self = TypeVar("Self", bound="SceneVersions")
 
 
-class SceneVersions(SceneFields):
+class SceneVersions(SceneMethods):
     """The calls of Scene on its versions. Every change makes one: 1 as the scene was made, then
     2, 3 ... The newest are kept, and those that a snapshot names; others are NotFound. What
     takes `at` looks at any of them: a version's number, or a snapshot's name."""
@@ -28,26 +27,7 @@ class SceneVersions(SceneFields):
     name: str
     _client: Calls
 
-    log = scene_methods.log
-    undo = scene_methods.undo
-    redo = scene_methods.redo
-    snapshot = scene_methods.snapshot
-    drop_snapshot = scene_methods.drop_snapshot
-    verify = scene_methods.verify
-    collect = scene_methods.collect
-
     def __init__(self, client: Calls, info: SceneInfo) -> None:
-        raise NotImplementedError  # defined by Scene
-
-    def _exchange(
-        self,
-        method: str,
-        message: Any,
-        parts: list[Any],
-        timeout: float | None,
-        request_id: str | None,
-        sequence: int = 0,
-    ) -> SceneReply:
         raise NotImplementedError  # defined by Scene
 
     def branch(

@@ -9,9 +9,10 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from c_client import CClient, formatted
+from clients.c_client import CClient
+from clients.c_names import formatted
 from model import Enum, Field, Message, Method, Schema, Types, plural
-from python_client import own_comment, without_http
+from clients.python_text import own_comment, without_http
 
 C_TYPES = {
     Types.TYPE_DOUBLE: "double ",
