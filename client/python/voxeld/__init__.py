@@ -47,6 +47,7 @@ from .errors import (
 )
 from .generated.admin_records import (
     Backup,
+    CurrentRequest,
     MemoryOwner,
     MethodStatus,
     SelfTest,
@@ -173,6 +174,7 @@ __all__ = [
     "Collected",
     "Contacts",
     "Copy",
+    "CurrentRequest",
     "DType",
     "DataLoss",
     "DeadlineExceeded",

@@ -259,7 +259,7 @@ class Scene(SceneVersions, SceneWatches):
         z_range         of "height": z of the first and last colour; equal: of what is occupied
         detail          cubes that look smaller than so many pixels are drawn as one voxel
         clip            only what is in this box is drawn
-        volumes         names of volumes that are in the picture as well: of a pixel what is nearest.
+        volumes         names of volumes that are in the picture as well; the nearest is seen.
                         Their voxels of less than min_weight are unknown. Of "colour", "height",
                         "depth", "normal" and "label"
         """
