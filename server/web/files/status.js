@@ -51,7 +51,7 @@ function rows(body, items) {
 
 function panel(title, columns, body) {
   return el('section', { class: 'panel' }, el('h2', {}, title),
-    el('div', { class: 'table-wrap' }, el('table', {},
+    el('div', { class: 'table-wrap', tabindex: '0', role: 'region', 'aria-label': title }, el('table', {},
       el('thead', {}, el('tr', {}, ...columns.map(([name, kind]) => el('th', { class: kind || '' }, name)))), body)));
 }
 
@@ -72,7 +72,7 @@ export function statusPage(app) {
     el('div', { class: 'title' }, el('h1', {}, 'Status'), state, uptime),
     el('div', { class: 'charts' }, ...Object.values(charts).map((c) => c.element)),
     el('section', { class: 'panel' }, el('h2', {}, 'Memory by owner'), memory),
-    panel('Running and waiting', [['method'], ['state'], ['token'], ['client'], ['request'], ['waited', 'num'], ['on the engine', 'num'], ['so far', 'num'], ['left', 'num']], current),
+    panel('Running and waiting', [['method'], ['state'], ['token'], ['client'], ['request'], ['waited', 'num'], ['engine', 'num'], ['so far', 'num'], ['left', 'num']], current),
     panel('Slow requests', [['method'], ['code'], ['waited', 'num'], ['took', 'num'], ['client'], ['request'], ['when', 'num']], slow),
     panel('Methods', [['method'], ['answered', 'num'], ['failed', 'num'], ['mean', 'num']], methods));
 
