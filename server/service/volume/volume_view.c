@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "server/service/message.h"
+#include "server/service/service.h"
 #include "server/service/volume/volume_service.h"
 
 #define PI 3.14159265358979323846
