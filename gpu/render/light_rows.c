@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Pictures of smooth surfaces, which something else has found: sky, sun and ambient light as in
- * pictures of scenes, on the host. */
+ * pictures of scenes, alone or put into one, on the host. */
 #include "gpu/render/shade_math.h"
 
 /* What a table's index of a height is. */
@@ -96,6 +96,38 @@ void vxd_render_light_rows(const struct vxd_render_plan *plan,
             for (int k = 0; k < 3; k++) {
                 *rgb++ = (uint8_t)(pixel >> (8 * k));
             }
+        }
+    }
+}
+
+/* The bytes of a normal in 127ths, from those of its picture. */
+static uint32_t signed_normal(const float normal[3])
+{
+    uint32_t bytes = normal_pixel(normal);
+    uint32_t pixel = 0;
+
+    for (int k = 0; k < 3; k++) {
+        pixel |= (((bytes >> (8 * k)) - 128u) & 0xffu) << (8 * k);
+    }
+    return pixel;
+}
+
+void vxd_render_compose_rows(const struct vxd_render_plan *plan,
+                             const struct vxd_render_seen *seen, uint32_t first,
+                             uint32_t n, float *depths, uint32_t *pixels)
+{
+    const size_t width = plan->params.width;
+    const size_t end = (first + n) * width;
+
+    for (size_t i = first * width; i < end; i++) {
+        if (!(seen->depths[i] > 0 && seen->depths[i] < depths[i])) {
+            continue;
+        }
+        depths[i] = seen->depths[i];
+        if (plan->mode == VXD_RENDER_NORMAL) {
+            pixels[i] = signed_normal(seen->normals + 3 * i);
+        } else if (plan->mode != VXD_RENDER_DEPTH) {
+            pixels[i] = lit_pixel(plan, seen, i);
         }
     }
 }

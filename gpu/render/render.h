@@ -228,6 +228,14 @@ void vxd_render_light_rows(const struct vxd_render_plan *plan,
                            const struct vxd_render_seen *seen, uint32_t first, uint32_t n,
                            uint8_t *rgb);
 
+/* Puts such a surface into a picture that is there already, in the modes above and DEPTH: where it is
+ * nearer, the pixel becomes its own. n rows of the picture.
+ * in/out  depths  float32 of the picture's pixels as DEPTH has them: infinite where nothing is
+ *         pixels  in the order of enum vxd_render_mode, normals in 127ths; of DEPTH NULL */
+void vxd_render_compose_rows(const struct vxd_render_plan *plan,
+                             const struct vxd_render_seen *seen, uint32_t first,
+                             uint32_t n, float *depths, uint32_t *pixels);
+
 /* The ray of a pixel's centre as it is cast: voxels, exactly. Not PATH's, which begin anywhere in
  * a pixel. */
 void vxd_render_pixel_ray(const struct vxd_render_plan *plan, uint32_t x, uint32_t y,

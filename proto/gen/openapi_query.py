@@ -15,6 +15,7 @@ COUNT: Json = {"type": "integer", "minimum": 0}
 REAL: Json = {"type": "number"}
 TEXT: Json = {"type": "string"}
 NAMED: Json = {"type": "string", "pattern": NAME}
+NAMES: Json = {"type": "string", "pattern": f"^{NAME[1:-1]}(,{NAME[1:-1]}){{0,6}}$"}
 POSE = "translation x,y,z in metres, and behind it the quaternion qx,qy,qz,qw"
 
 
@@ -139,6 +140,8 @@ PICTURE: dict[str, tuple[Json, Any, str]] = {
     "z_high_m": (REAL, 5, "where they end"),
     "detail": (REAL, 1, "pixels that the smallest cell covers"),
     "clip": (numbers(6), "-20,-20,0,20,20,3", "only this box is shown: its corners"),
+    "volumes": (NAMES, "kitchen", "volumes that are in the picture as well: their names"),
+    "min_weight": (REAL, 1, "their voxels of a lower weight are unknown"),
     "quality": ({"type": "integer", "minimum": 1, "maximum": 100}, 85, "of a JPEG"),
     "size": ({"type": "string", "pattern": "^[0-9]+x[0-9]+$"}, "64x36", "WIDTHxHEIGHT"),
     "at": AT,

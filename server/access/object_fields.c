@@ -115,6 +115,7 @@ const struct vxd_object_field vxd_request_objects[] = {
     OBJECT(scene_decay_request, 1, 0, 0, SCENE),                  /* name */
     OBJECT(scene_log_odds_at_request, 1, 0, 0, SCENE),            /* name */
     OBJECT(scene_render_request, 1, 0, 0, SCENE),                 /* name */
+    OBJECT(scene_render_request, 32, 0, 0, VOLUME),               /* volumes */
     OBJECT(scene_render_request, 31, 1, 0, SCENE),                /* others.name */
     OBJECT(scene_import_mesh_request, 1, 0, 0, SCENE),            /* name */
     OBJECT(scene_changed_request, 1, 0, 0, SCENE),                /* name */

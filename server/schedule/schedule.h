@@ -37,18 +37,26 @@ void vxd_scheduler_get_load(struct vxd_scheduler *scheduler,
 bool vxd_scheduler_explain(struct vxd_scheduler *scheduler, const char *request_id,
                            const char *token, struct vxd_why_entry *out);
 
+enum vxd_scheduler_stage {
+    VXD_STAGE_WAITS,  /* for its turn */
+    VXD_STAGE_RUNS,   /* or is between two stages */
+    VXD_STAGE_COMMITS /* it waits for the journal */
+};
+
 /* A request that waits or runs. */
 struct vxd_scheduler_entry {
     char request_id[VXD_NAME_BYTES];
     char client_id[VXD_NAME_BYTES];
     char token[VXD_NAME_BYTES];
     const char *method; /* of the method table */
-    bool is_running;
+    enum vxd_scheduler_stage stage;
     double total_ms, engine_ms;
+    double wait_ms; /* of total_ms, until its turn came first */
+    double left_ms; /* until its deadline; 0: it is over */
 };
 
-/* Copies up to n_most of those that run, and then of those that wait in the order in which they are
- * taken; token NULL: of any token. Returns how many. */
+/* Copies up to n_most of those that run, then of those that wait for the journal, and then of those that
+ * wait for their turn, in the order in which they are taken; token NULL: of any token. Returns how many. */
 size_t vxd_scheduler_list(struct vxd_scheduler *scheduler, const char *token,
                           struct vxd_scheduler_entry *out, size_t n_most);
 

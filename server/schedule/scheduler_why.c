@@ -113,16 +113,22 @@ bool vxd_scheduler_explain(struct vxd_scheduler *scheduler, const char *request_
     return request != NULL;
 }
 
-static void copy_entry(const struct vxd_request *request, bool is_running,
+static void copy_entry(const struct vxd_request *request, enum vxd_scheduler_stage stage,
                        struct vxd_scheduler_entry *out)
 {
-    *out = (struct vxd_scheduler_entry){.method = request->method->name,
-                                        .is_running = is_running};
+    int64_t now_ns = vxd_clock_ns();
+    int64_t started_ns = atomic_load(&request->started_ns);
+    int64_t turn_ns = started_ns > 0 ? started_ns : now_ns;
+    int64_t left_ns = request->deadline_ns - now_ns;
+
+    *out = (struct vxd_scheduler_entry){.method = request->method->name, .stage = stage};
     memcpy(out->request_id, request->id, sizeof out->request_id);
     memcpy(out->client_id, request->client_id, sizeof out->client_id);
     memcpy(out->token, request->principal.name, sizeof out->token);
-    out->total_ms = (double)(vxd_clock_ns() - request->began_ns) / 1e6;
+    out->total_ms = (double)(now_ns - request->began_ns) / 1e6;
     out->engine_ms = (double)atomic_load(&request->engine_ns) / 1e6;
+    out->wait_ms = (double)(turn_ns - request->began_ns) / 1e6;
+    out->left_ms = left_ns > 0 ? (double)left_ns / 1e6 : 0;
 }
 
 static bool is_listed(const struct vxd_request *request, const char *token)
@@ -131,30 +137,58 @@ static bool is_listed(const struct vxd_request *request, const char *token)
            atomic_load(&request->answered) == 0;
 }
 
+/* A list that is being made. */
+struct listing {
+    const char *token;
+    struct vxd_scheduler_entry *out;
+    size_t n_most;
+    size_t n;
+};
+
+static void list_one(struct listing *listing, const struct vxd_request *request,
+                     enum vxd_scheduler_stage stage)
+{
+    if (listing->n < listing->n_most && is_listed(request, listing->token)) {
+        copy_entry(request, stage, &listing->out[listing->n++]);
+    }
+}
+
+/* Of the scheduler's list those that have begun, or have not. */
+static void list_queue(const struct vxd_scheduler *scheduler, struct listing *listing,
+                       bool have_begun)
+{
+    size_t n_looked_at = 0;
+
+    for (const struct vxd_request *r = scheduler->first;
+         r != NULL && n_looked_at < MOST_LOOKED_AT; r = r->next, n_looked_at++) {
+        if ((r->submitted && !r->is_waiting) == have_begun) {
+            list_one(listing, r, have_begun ? VXD_STAGE_RUNS : VXD_STAGE_WAITS);
+        }
+    }
+}
+
 size_t vxd_scheduler_list(struct vxd_scheduler *scheduler, const char *token,
                           struct vxd_scheduler_entry *out, size_t n_most)
 {
-    size_t n = 0;
+    struct listing listing = {.token = token, .out = out, .n_most = n_most};
     size_t n_looked_at = 0;
 
     (void)pthread_mutex_lock(&scheduler->mutex);
     for (size_t i = 0; i < scheduler->n_lanes; i++) {
         const struct vxd_request *running = scheduler->lanes[i].running;
 
-        for (const struct vxd_request *r = running; r != NULL && n < n_most;
+        for (const struct vxd_request *r = running; r != NULL;
              r = r == running ? running->companions : r->next_companion) {
-            if (is_listed(r, token)) {
-                copy_entry(r, true, &out[n++]);
-            }
+            list_one(&listing, r, VXD_STAGE_RUNS);
         }
     }
-    for (const struct vxd_request *r = scheduler->first;
-         r != NULL && n < n_most && n_looked_at < MOST_LOOKED_AT;
-         r = r->next, n_looked_at++) {
-        if (is_listed(r, token)) {
-            copy_entry(r, r->submitted && !r->is_waiting, &out[n++]);
-        }
+    list_queue(scheduler, &listing, true);
+    for (const struct vxd_request *r = scheduler->committing;
+         r != NULL && n_looked_at < MOST_LOOKED_AT;
+         r = r->commit->next_handed_over, n_looked_at++) {
+        list_one(&listing, r, VXD_STAGE_COMMITS);
     }
+    list_queue(scheduler, &listing, false);
     (void)pthread_mutex_unlock(&scheduler->mutex);
-    return n;
+    return listing.n;
 }

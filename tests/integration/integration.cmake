@@ -145,6 +145,7 @@ set(integration_tests
   posegraph/posegraphs
   posegraph/rebuild
   posegraph/relocalize
+  volume/volume_beside_scenes
   volume/volume_durable
   volume/volume_pictures
   volume/volume_refine
@@ -206,7 +207,8 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_python_scenes integration_semantic_clients
              integration_grids integration_scene_upkeep
              integration_python_versions integration_map_durable
-             integration_net_clients integration_backends integration_volumes integration_volume_pictures
+             integration_net_clients integration_backends integration_volumes integration_volume_beside_scenes
+             integration_volume_pictures
              integration_random_damage integration_volume_durable integration_volume_refine integration_volume_tools
              integration_volume_track integration_volume_scans integration_posegraphs
              integration_relocalize integration_rebuild integration_shared integration_fields

@@ -124,6 +124,45 @@ out:
     return status;
 }
 
+static enum vxd_status read_current_request(struct vxd_reply *reply,
+                                            const Voxeld__V1__CurrentRequest *in,
+                                            struct voxeld_current_request *out,
+                                            struct vxd_err *err)
+{
+    (void)reply;
+    (void)err;
+    out->request_id = in->request_id;
+    out->method = in->method;
+    out->client_id = in->client_id;
+    out->by = in->by;
+    out->is_running = in->is_running;
+    out->total_ms = in->total_ms;
+    out->engine_ms = in->engine_ms;
+    out->stage = in->stage;
+    out->wait_ms = in->wait_ms;
+    out->left_ms = in->left_ms;
+    return VXD_OK;
+}
+
+static enum vxd_status
+read_current_request_list(struct vxd_reply *reply, Voxeld__V1__CurrentRequest *const *in,
+                          size_t n, const struct voxeld_current_request **out,
+                          struct vxd_err *err)
+{
+    struct voxeld_current_request *list = vxd_reply_alloc(reply, n, sizeof *list);
+    enum vxd_status status = VXD_OK;
+
+    if (list == NULL) {
+        return vxd_reply_no_memory(err);
+    }
+    for (size_t i = 0; i < n; i++) {
+        VXD_TRY(read_current_request(reply, in[i], &list[i], err));
+    }
+    *out = list;
+out:
+    return status;
+}
+
 static enum vxd_status read_memory_owner(struct vxd_reply *reply,
                                          const Voxeld__V1__MemoryOwner *in,
                                          struct voxeld_memory_owner *out,
@@ -189,6 +228,9 @@ static enum vxd_status open_status(struct vxd_exchange *call,
     r->n_methods = in->n_methods;
     VXD_TRY(read_slow_request_list(reply, in->slow, in->n_slow, &r->slow, err));
     r->n_slow = in->n_slow;
+    VXD_TRY(
+        read_current_request_list(reply, in->current, in->n_current, &r->current, err));
+    r->n_current = in->n_current;
     r->n_maps = in->n_maps;
     r->map_bytes = in->map_bytes;
     r->map_limit_bytes = in->map_limit_bytes;

@@ -237,6 +237,10 @@ static enum vxd_status build_scene_render(struct vxd_exchange *call,
     out->n_regions = in->n_regions;
     VXD_TRY(build_render_scene_list(call, in->others, in->n_others, &out->others));
     out->n_others = in->n_others;
+    VXD_TRY(
+        vxd_exchange_names(call, "volumes", in->volumes, in->n_volumes, &out->volumes));
+    out->n_volumes = in->n_volumes;
+    out->min_weight = in->min_weight;
 out:
     return status;
 }
@@ -294,6 +298,7 @@ open_scene_render(struct vxd_exchange *call,
         r->has_view = true;
     }
     r->n_rays = in->n_rays;
+    r->normal_scale = in->normal_scale;
     *out = r;
     return VXD_OK;
 out:

@@ -266,6 +266,21 @@ struct voxeld_slow_request {
     int64_t finished_ns;
 };
 
+/* A request that waits or runs. Of a server older than 0.3.0 the last three are "" and 0. */
+struct voxeld_current_request {
+    const char *request_id;
+    const char *method;
+    const char *client_id;
+    const char *by; /* the token's name */
+    bool is_running;
+    double total_ms;  /* since it came, */
+    double engine_ms; /* and of that on the engine */
+    const char
+        *stage; /* "waits" for its turn, "runs", or "commits": it waits for the disk */
+    double wait_ms; /* of total_ms, until its turn came; all of it while it waits */
+    double left_ms; /* until its deadline; at 0 it is answered */
+};
+
 struct voxeld_memory_owner {
     const char *name; /* "scenes", "volumes" */
     uint64_t n;       /* how many of them */
@@ -306,6 +321,10 @@ struct voxeld_server_status {
      * older than 0.2.0. */
     const struct voxeld_memory_owner *memory;
     size_t n_memory;
+    /* Those that run, wait for the disk, or wait for their turn, at most 64; without the scope admin those
+     * of the own token. */
+    const struct voxeld_current_request *current;
+    size_t n_current;
 };
 
 /* Free with voxeld_server_status_free. */

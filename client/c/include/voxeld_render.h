@@ -10,7 +10,7 @@
  * /v1/scenes/NAME/image.png or image.jpg, with eye=x,y,z, look=x,y,z, up=x,y,z, fov,
  * size=WIDTHxHEIGHT, mode, at=VERSION or SNAPSHOT, and the fields of the request by
  * their names; its ETag is of the scene's generation, version and palette, and of
- * the URL. */
+ * the URL. One with volumes, which change in place, has none. */
 #ifndef VOXELD_RENDER_H
 #define VOXELD_RENDER_H
 
@@ -179,6 +179,17 @@ struct voxeld_scene_render_request {
      * each other; textures and regions are of `name` alone. Not of AGE. At most 7 */
     const struct voxeld_render_scene *others;
     size_t n_others;
+    /* Volumes that are in the picture as well, as they are now, each where its origin
+     * says: of a pixel the surface that is nearest in its middle is shown, lit without
+     * shadows, by one ray. Rays that meet a surface from behind go on, and end after
+     * 1000 m. Modes COLOUR, HEIGHT, DEPTH, NORMAL and LABEL, the latter of volumes that
+     * keep labels; cameras but orthographic ones; not with `clip`; at most 4194304
+     * pixels. As a page: volumes=A,B. At most 7 */
+    const char *const *volumes;
+    size_t n_volumes;
+    /* Voxels of `volumes` of a lower weight are unknown; 0 to 65535; 0: any weight above
+     * 0; with volumes */
+    double min_weight;
     struct voxeld_call call;
 };
 
@@ -193,9 +204,9 @@ struct voxeld_picture {
     uint32_t width;
     uint32_t height;
     /* A row a pixel, rows of the picture from the top: n x 3 uint8 (COLOUR, HEIGHT, AO,
-     * PATH), n x 3 int8 (NORMAL, all 0 where nothing is), n float32 (DEPTH, infinite
-     * where nothing is) or n int32 (MATERIAL, -1 where nothing is); with
-     * encode=RENDER_TENSOR */
+     * PATH), n x 3 int8 (NORMAL, all 0 where nothing is, in parts of normal_scale), n
+     * float32 (DEPTH, infinite where nothing is) or n int32 (MATERIAL, -1 where nothing
+     * is); with encode=RENDER_TENSOR */
     struct voxeld_array pixels;
     /* PNG, JPEG: the file; not with encode=RENDER_TENSOR */
     const uint8_t *image;
@@ -205,6 +216,9 @@ struct voxeld_picture {
     struct voxeld_render_view view;
     /* Rays that were cast at most */
     uint64_t n_rays;
+    /* NORMAL: what a length of 1 is in pixels: 1 of faces alone, 127 with volumes. 0 in
+     * other modes */
+    uint32_t normal_scale;
     double queue_ms;
     double total_ms;
     const char *request_id;
@@ -216,7 +230,11 @@ VOXELD_API void voxeld_picture_free(struct voxeld_picture *result);
  * PATH x (1 + 2 bounces); what cannot be done in the time that is left is refused at
  * once (RESOURCE_EXHAUSTED).
  *
- * NOT_FOUND: no such scene. */
+ * NOT_FOUND: no such scene or volume.
+ *
+ * FAILED_PRECONDITION: labels of a volume without them.
+ *
+ * ABORTED: a volume was changed between the stages that a picture of it took. */
 VOXELD_API enum voxeld_status
 voxeld_scene_render(struct voxeld_client *client,
                     const struct voxeld_scene_render_request *request,

@@ -47,6 +47,7 @@ from .errors import (
 )
 from .generated.admin_records import (
     Backup,
+    CurrentRequest,
     MemoryOwner,
     MethodStatus,
     SelfTest,
@@ -176,6 +177,7 @@ __all__ = [
     "Collected",
     "Contacts",
     "Copy",
+    "CurrentRequest",
     "DType",
     "DataLoss",
     "DeadlineExceeded",

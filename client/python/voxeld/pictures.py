@@ -58,6 +58,7 @@ class Picture:
              where nothing is) or int32 ("material", -1 where nothing is)
     eye, target, up   the camera, as it was taken; metres
     n_rays   that were cast at most
+    normal_scale   of "normal": what a length of 1 is in pixels, 1 of faces alone, 127 with volumes
     """
 
     pixels: npt.NDArray[Any]
@@ -69,12 +70,14 @@ class Picture:
     target: tuple[float, float, float]
     up: tuple[float, float, float]
     n_rays: int
+    normal_scale: int = 1
 
     def visible(self) -> npt.NDArray[np.uint8]:
         """The pixels as bytes that can be looked at: near is bright, normals and materials have
         colours."""
         if self.mode == "normal":
-            return (self.pixels.astype(np.int16) * 127 + 128).astype(np.uint8)
+            scale = 127 // self.normal_scale
+            return (self.pixels.astype(np.int16) * scale + 128).astype(np.uint8)
         if self.mode == "depth":
             is_hit = np.isfinite(self.pixels)
             if not is_hit.any():
@@ -183,4 +186,5 @@ def picture_of(reply: Reply, mode: str) -> Picture:
         target=(view.target.x, view.target.y, view.target.z),
         up=(view.up.x, view.up.y, view.up.z),
         n_rays=message.n_rays,
+        normal_scale=message.normal_scale or 1,
     )

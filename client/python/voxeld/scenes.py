@@ -91,6 +91,8 @@ class Scene(SceneVersions, SceneWatches):
         z_range: tuple[float, float] = (0.0, 0.0),
         detail: float = 0.0,
         clip: Box | None = None,
+        volumes: Sequence[str] = (),
+        min_weight: float = 0.0,
         at: At | None = None,
         timeout: float | None = None,
         request_id: str | None = None,
@@ -112,6 +114,9 @@ class Scene(SceneVersions, SceneWatches):
         z_range         of "height": z of the first and last colour; equal: of what is occupied
         detail          cubes that look smaller than so many pixels are drawn as one voxel
         clip            only what is in this box is drawn
+        volumes         names of volumes that are in the picture as well; the nearest is seen.
+                        Their voxels of less than min_weight are unknown. Of "colour", "height",
+                        "depth", "normal" and "label"
         """
         if not hasattr(size, "__len__") or len(size) < 2:
             raise InvalidArgument(f"{size!r}; (width, height) is right", "size")
@@ -122,7 +127,8 @@ class Scene(SceneVersions, SceneWatches):
             width=size[0], height=0 if camera == "lidar" else size[1], samples=samples,
             ao_samples=ao_samples, ao_radius_m=ao_radius, bounces=bounces, seed=seed,
             no_shadows=not shadows, sun=sun, ambient=ambient, variation=variation,
-            z_low_m=z_range[0], z_high_m=z_range[1], detail=detail,
+            z_low_m=z_range[0], z_high_m=z_range[1], detail=detail, volumes=list(volumes),
+            min_weight=min_weight,
         )  # fmt: skip
         with send(self._client, "scene_render", message, [], timeout, request_id, None) as reply:
             return picture_of(reply, mode)

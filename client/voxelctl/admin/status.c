@@ -71,6 +71,35 @@ static void print_methods(const struct voxeld_server_status *s)
     ctl_table_end(&table);
 }
 
+void ctl_status_print_current(const struct voxeld_server_status *s, size_t n_most)
+{
+    struct ctl_table table;
+
+    if (s->n_current == 0) {
+        return;
+    }
+    ctl_table_begin(&table,
+                    "request|method|by|client|stage|>ms|>waited|>engine|>left ms");
+    for (size_t i = 0; i < s->n_current && i < n_most; i++) {
+        const struct voxeld_current_request *current = &s->current[i];
+
+        ctl_table_cell(&table, "%s", current->request_id);
+        ctl_table_cell(&table, "%s", current->method);
+        ctl_table_cell(&table, "%s", current->by);
+        ctl_table_cell(&table, "%s", current->client_id);
+        ctl_table_cell(&table, "%s",
+                       current->stage[0] != '\0' ? current->stage
+                       : current->is_running     ? "runs" /* a server older than 0.3.0 */
+                                                 : "waits");
+        ctl_table_cell(&table, "%.1f", current->total_ms);
+        ctl_table_cell(&table, "%.1f", current->wait_ms);
+        ctl_table_cell(&table, "%.1f", current->engine_ms);
+        ctl_table_cell(&table, "%.0f", current->left_ms);
+    }
+    ctl_table_end(&table);
+    (void)putchar('\n');
+}
+
 void ctl_status_print_slow(const struct voxeld_server_status *s, size_t n_most)
 {
     struct ctl_table table;
@@ -116,6 +145,7 @@ void ctl_print_status(const struct voxeld_server_status *s)
     (void)putchar('\n');
     ctl_status_print_memory(s);
     (void)putchar('\n');
+    ctl_status_print_current(s, SIZE_MAX);
     print_methods(s);
     if (s->n_slow > 0) {
         (void)putchar('\n');

@@ -14,6 +14,7 @@
 
 enum {
     N_METHODS = 10, /* that are shown, the busiest */
+    N_CURRENT = 8,
     N_SLOW = 8,
     BAR_CHARS = 20
 };
@@ -103,6 +104,7 @@ static int show(const struct ctl_globals *globals,
     (void)putchar('\n');
     ctl_status_print_memory(now);
     (void)putchar('\n');
+    ctl_status_print_current(now, N_CURRENT);
     print_methods(methods, compare(before, now, methods));
     (void)putchar('\n');
     ctl_status_print_slow(now, N_SLOW);

@@ -61,6 +61,22 @@ void ctl_admin_status_json(const struct voxeld_server_status *r)
         (void)fputc('}', stdout);
     }
     (void)fputc(']', stdout);
+    (void)fputs(", \"current\": [", stdout);
+    for (size_t i = 0; i < r->n_current; i++) {
+        (void)fputs(i > 0 ? ", {" : "{", stdout);
+        ctl_json_member_string(stdout, true, "request_id", r->current[i].request_id);
+        ctl_json_member_string(stdout, false, "method", r->current[i].method);
+        ctl_json_member_string(stdout, false, "client_id", r->current[i].client_id);
+        ctl_json_member_string(stdout, false, "by", r->current[i].by);
+        (void)printf(", \"is_running\": %s", r->current[i].is_running ? "true" : "false");
+        ctl_json_member_number(stdout, false, "total_ms", r->current[i].total_ms);
+        ctl_json_member_number(stdout, false, "engine_ms", r->current[i].engine_ms);
+        ctl_json_member_string(stdout, false, "stage", r->current[i].stage);
+        ctl_json_member_number(stdout, false, "wait_ms", r->current[i].wait_ms);
+        ctl_json_member_number(stdout, false, "left_ms", r->current[i].left_ms);
+        (void)fputc('}', stdout);
+    }
+    (void)fputc(']', stdout);
     ctl_json_member_count(stdout, false, "n_maps", r->n_maps);
     ctl_json_member_count(stdout, false, "map_bytes", r->map_bytes);
     ctl_json_member_count(stdout, false, "map_limit_bytes", r->map_limit_bytes);

@@ -21,15 +21,17 @@ const struct ctl_manual ctl_admin_info_manual = {
 };
 
 const char ctl_admin_status_help[] =
-    "voxelctl status - load, memory and slow requests of the daemon\n"
+    "voxelctl status - load, memory, running and slow requests of the daemon\n"
     "\n"
     "usage: voxelctl status [OPTIONS]\n"
     "\n"
     "Prints the state (serving, draining, lost), the queue, memory against its\n"
     "budgets, who holds it (maps, scenes, distance fields, volumes, pose graphs,\n"
     "odometries, networks, alignments that run, remembered outcomes, and others:\n"
-    "requests that run), what each method that was called did since the start, and\n"
-    "the slowest recent requests, newest first (\"voxelctl why ID\" explains one).\n"
+    "requests that run), the requests that run, wait for the disk or for their turn\n"
+    "(without the scope admin those of the own token), how long they have waited and\n"
+    "have left, what each method that was called did since the start, and the\n"
+    "slowest recent requests, newest first (\"voxelctl why ID\" explains one).\n"
     "\"voxelctl top\" shows it live.\n"
     "\n"
     "The shared options: voxelctl --help.\n"
@@ -43,12 +45,13 @@ const struct ctl_manual ctl_admin_status_manual = {
 };
 
 const char ctl_admin_top_help[] =
-    "voxelctl top - the daemon's load, memory and slow requests, live\n"
+    "voxelctl top - the daemon's load, memory, running and slow requests, live\n"
     "\n"
     "usage: voxelctl top [--interval S] [--times N] [OPTIONS]\n"
     "\n"
-    "Shows the queue, memory, the methods that were called in between, with their\n"
-    "rates, and the newest slow requests. Ctrl-C ends it. With --json an object a\n"
+    "Shows the queue, memory, the requests that run and wait, the methods that were\n"
+    "called in between, with their rates, and the newest slow requests. Ctrl-C ends it. "
+    "With --json an object a\n"
     "look: that of voxelctl status.\n"
     "\n"
     "  --interval S       seconds between two looks, 0.1 to 3600; default 1\n"

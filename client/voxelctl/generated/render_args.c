@@ -41,6 +41,8 @@ static const struct ctl_own_option known[] = {
     {.name = "no-shadows", .right = "", .is_flag = true},
     {.name = "variation", .right = "0 to 1"},
     {.name = "detail", .right = "0 to 64"},
+    {.name = "volumes", .right = "1 to 64 names, with commas"},
+    {.name = "min-weight", .right = "0 to 65535"},
     {.name = "size", .right = "WIDTHxHEIGHT, each 1 to 8192"},
     {.name = "clip", .right = "six numbers x,y,z,x,y,z"},
 };
@@ -51,6 +53,8 @@ static const struct ctl_relation relations[] = {
     {.option = CTL_RENDER_BIT(CTL_RENDER_EYE), .needs = CTL_RENDER_BIT(CTL_RENDER_LOOK)},
     {.option = CTL_RENDER_BIT(CTL_RENDER_LOOK), .needs = CTL_RENDER_BIT(CTL_RENDER_EYE)},
     {.option = CTL_RENDER_BIT(CTL_RENDER_UP), .needs = CTL_RENDER_BIT(CTL_RENDER_EYE)},
+    {.option = CTL_RENDER_BIT(CTL_RENDER_MIN_WEIGHT),
+     .needs = CTL_RENDER_BIT(CTL_RENDER_VOLUMES)},
 };
 
 static bool take(void *user, int id, const char *value)
@@ -83,6 +87,10 @@ static bool take(void *user, int id, const char *value)
         return ctl_parse_between(value, 0, 1, &args->variation);
     case CTL_RENDER_DETAIL:
         return ctl_parse_between(value, 0, 64, &args->detail);
+    case CTL_RENDER_VOLUMES:
+        return ctl_parse_names(&args->volumes, value);
+    case CTL_RENDER_MIN_WEIGHT:
+        return ctl_parse_between(value, 0, 65535, &args->min_weight);
     case CTL_RENDER_SIZE:
         return ctl_parse_pixels(value, 8192, args->size);
     case CTL_RENDER_CLIP:
@@ -135,6 +143,9 @@ void ctl_render_render_request(const struct ctl_render_args *args,
     out->no_shadows = ctl_render_has(args, CTL_RENDER_NO_SHADOWS);
     out->variation = args->variation;
     out->detail = args->detail;
+    out->volumes = args->volumes.names;
+    out->n_volumes = args->volumes.n;
+    out->min_weight = args->min_weight;
 }
 
 void ctl_render_show_request(const struct ctl_render_args *args,
@@ -155,4 +166,7 @@ void ctl_render_show_request(const struct ctl_render_args *args,
     out->no_shadows = ctl_render_has(args, CTL_RENDER_NO_SHADOWS);
     out->variation = args->variation;
     out->detail = args->detail;
+    out->volumes = args->volumes.names;
+    out->n_volumes = args->volumes.n;
+    out->min_weight = args->min_weight;
 }

@@ -21,6 +21,8 @@ enum ctl_render_option {
     CTL_RENDER_NO_SHADOWS,
     CTL_RENDER_VARIATION,
     CTL_RENDER_DETAIL,
+    CTL_RENDER_VOLUMES,
+    CTL_RENDER_MIN_WEIGHT,
     CTL_RENDER_SIZE,
     CTL_RENDER_CLIP
 };
@@ -44,6 +46,8 @@ struct ctl_render_args {
     uint32_t bounces;
     double variation;
     double detail;
+    struct ctl_names volumes;
+    double min_weight;
     uint32_t size[2];
     double clip[6];
 };

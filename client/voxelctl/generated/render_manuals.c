@@ -36,6 +36,9 @@ const struct ctl_manual ctl_render_render_manual = {
              "  --no-shadows       the sun throws none\n"
              "  --variation N      0 to 1: by how much colours vary from voxel to voxel\n"
              "  --detail PIXELS    smaller cubes are drawn as one voxel\n"
+             "  --volumes A,B,..   volumes that are in the picture as well\n"
+             "  --min-weight W     voxels of these volumes of a lower weight are "
+             "unknown\n"
              "  --size WxH         pixels\n"
              "  --clip X,Y,Z,X,Y,Z only what is in this box\n"
              "\n"
@@ -52,7 +55,9 @@ const struct ctl_manual ctl_render_render_manual = {
                CTL_RENDER_BIT(CTL_RENDER_AO) | CTL_RENDER_BIT(CTL_RENDER_BOUNCES) |
                CTL_RENDER_BIT(CTL_RENDER_NO_SHADOWS) |
                CTL_RENDER_BIT(CTL_RENDER_VARIATION) | CTL_RENDER_BIT(CTL_RENDER_DETAIL) |
-               CTL_RENDER_BIT(CTL_RENDER_SIZE) | CTL_RENDER_BIT(CTL_RENDER_CLIP),
+               CTL_RENDER_BIT(CTL_RENDER_VOLUMES) |
+               CTL_RENDER_BIT(CTL_RENDER_MIN_WEIGHT) | CTL_RENDER_BIT(CTL_RENDER_SIZE) |
+               CTL_RENDER_BIT(CTL_RENDER_CLIP),
     .n_min = 2,
     .n_max = 2,
     .method = "scene_render",
@@ -93,6 +98,9 @@ const struct ctl_manual ctl_render_show_manual = {
              "  --no-shadows       the sun throws none\n"
              "  --variation N      0 to 1: by how much colours vary from voxel to voxel\n"
              "  --detail PIXELS    smaller cubes are drawn as one voxel\n"
+             "  --volumes A,B,..   volumes that are in the picture as well\n"
+             "  --min-weight W     voxels of these volumes of a lower weight are "
+             "unknown\n"
              "  --size WxH         pixels\n"
              "  --clip X,Y,Z,X,Y,Z only what is in this box\n"
              "\n"
@@ -106,7 +114,9 @@ const struct ctl_manual ctl_render_show_manual = {
                CTL_RENDER_BIT(CTL_RENDER_AO) | CTL_RENDER_BIT(CTL_RENDER_BOUNCES) |
                CTL_RENDER_BIT(CTL_RENDER_NO_SHADOWS) |
                CTL_RENDER_BIT(CTL_RENDER_VARIATION) | CTL_RENDER_BIT(CTL_RENDER_DETAIL) |
-               CTL_RENDER_BIT(CTL_RENDER_SIZE) | CTL_RENDER_BIT(CTL_RENDER_CLIP),
+               CTL_RENDER_BIT(CTL_RENDER_VOLUMES) |
+               CTL_RENDER_BIT(CTL_RENDER_MIN_WEIGHT) | CTL_RENDER_BIT(CTL_RENDER_SIZE) |
+               CTL_RENDER_BIT(CTL_RENDER_CLIP),
     .n_min = 1,
     .n_max = 1,
     .method = "scene_render",

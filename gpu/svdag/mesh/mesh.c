@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The public entry of meshes. The host prepares some triangles, both backends count and write the
  * voxels of their rows, and vxd_svdag_list_voxels makes the list. A call takes so many rows as have
- * MOST_VOXELS voxels, so its memory does not grow with the mesh nor with a triangle. */
+ * MOST_VOXELS voxels, so its memory does not grow with the mesh nor with a triangle. The host guesses how many
+ * voxels rows have, so that not many more are counted than are taken: a large triangle has thousands a row. */
 #include "gpu/svdag/mesh/mesh.h"
 
 #include <math.h>
@@ -14,7 +15,8 @@
 enum {
     MOST_ITEMS = 1 << 15,
     MOST_ROWS = 1 << 18,
-    MOST_VOXELS = 1 << 21
+    MOST_VOXELS = 1 << 21,
+    MOST_GUESSED = MOST_VOXELS + MOST_VOXELS / 4 /* of the rows of a call */
 };
 
 /* Below this part of the square of its longest side, twice a triangle's area says nothing certain
@@ -155,16 +157,34 @@ static enum vxd_status check(const struct vxd_svdag_format *format,
     return VXD_OK;
 }
 
+/* About how many voxels of the scene a row of a triangle has: the columns of its plane that the triangle
+ * covers, and those of its border, each with what the plane rises over it. */
+static double guess_row(const struct vxd_svdag_mesh_item *item, int64_t side)
+{
+    double a[2] = {item->p[1][item->u] - item->p[0][item->u],
+                   item->p[1][item->v] - item->p[0][item->v]};
+    double b[2] = {item->p[2][item->u] - item->p[0][item->u],
+                   item->p[2][item->v] - item->p[0][item->v]};
+    double along = fmax(fmax(fabs(a[1]), fabs(b[1])), fabs(a[1] - b[1]));
+    double columns = fabs(a[0] * b[1] - a[1] * b[0]) / 2 / fmax(along, 1) + 1;
+
+    columns = fmin(columns, (double)side);
+    return columns * (1 + fabs(item->plane[0]) + fabs(item->plane[1]));
+}
+
 /* Prepares so many triangles as fit. *next is the state after them. */
 static void gather(struct work *work, const struct vxd_svdag_mesh *mesh,
                    struct vxd_svdag_mesh_state *next)
 {
     struct vxd_svdag_mesh_work *device = &work->device;
+    double n_guessed = 0;
 
     while (next->triangle < mesh->n && device->n_items < MOST_ITEMS &&
-           device->n_rows < MOST_ROWS) {
+           device->n_rows < MOST_ROWS && n_guessed < MOST_GUESSED) {
         struct vxd_svdag_mesh_item *item = &work->items[device->n_items];
         uint32_t left = MOST_ROWS - device->n_rows;
+        double row_voxels;
+        double most;
 
         work->before[device->n_items] = *next;
         if (!prepare(mesh, next, device->side, item)) {
@@ -173,6 +193,9 @@ static void gather(struct work *work, const struct vxd_svdag_mesh *mesh,
             continue;
         }
         item->first_row = device->n_rows;
+        row_voxels = guess_row(item, device->side);
+        most = floor((MOST_GUESSED - n_guessed) / row_voxels) + 1;
+        left = most < left ? (uint32_t)most : left;
         if (item->n_rows > left) {
             next->row += left;
             item->n_rows = left;
@@ -180,6 +203,7 @@ static void gather(struct work *work, const struct vxd_svdag_mesh *mesh,
             next->triangle++;
             next->row = 0;
         }
+        n_guessed += row_voxels * item->n_rows;
         device->n_rows += item->n_rows;
         device->n_items++;
     }

@@ -647,6 +647,7 @@ static const struct vxd_field_range fields_of_scene_render_request[] = {
     WORD(SceneRenderRequest, encode, render_encode),
     NUMBER(UINT32, SceneRenderRequest, quality, 0, 100, false, false,
            "0 to 100 (0 counts as 90)"),
+    NUMBER(DOUBLE, SceneRenderRequest, min_weight, 0, 65535, false, false, "0 to 65535"),
 };
 RANGES(scene_render_request);
 

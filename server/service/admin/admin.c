@@ -166,6 +166,9 @@ static enum vxd_status set_slow_requests(struct vxd_request *request,
 static enum vxd_status set_current(struct vxd_request *request,
                                    Voxeld__V1__StatusResponse *reply, struct vxd_err *err)
 {
+    static const char *const stages[] = {[VXD_STAGE_WAITS] = "waits",
+                                         [VXD_STAGE_RUNS] = "runs",
+                                         [VXD_STAGE_COMMITS] = "commits"};
     bool is_admin = (request->principal.scopes & VXD_SCOPE_ADMIN) != 0;
     struct vxd_scheduler_entry *entries =
         vxd_message_array(request->decoder, MOST_CURRENT, sizeof *entries, err);
@@ -186,15 +189,18 @@ static enum vxd_status set_current(struct vxd_request *request,
             return VXD_RESOURCE_EXHAUSTED;
         }
         current->method = copy_text(request, entries[i].method, err);
-        if (current->method == NULL) {
+        current->stage = copy_text(request, stages[entries[i].stage], err);
+        if (current->method == NULL || current->stage == NULL) {
             return VXD_RESOURCE_EXHAUSTED;
         }
         current->request_id = entries[i].request_id;
         current->client_id = entries[i].client_id;
         current->by = entries[i].token;
-        current->is_running = entries[i].is_running;
+        current->is_running = entries[i].stage != VXD_STAGE_WAITS;
         current->total_ms = entries[i].total_ms;
         current->engine_ms = entries[i].engine_ms;
+        current->wait_ms = entries[i].wait_ms;
+        current->left_ms = entries[i].left_ms;
         reply->current[reply->n_current++] = current;
     }
     return reply->current != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;

@@ -193,16 +193,15 @@ out:
     return status;
 }
 
-/* What follows once the first scene's pixels are those of all. */
-static void begin_encoding(struct vxd_request *request)
+/* What follows once the first scene's pixels are those of all scenes, and of the volumes so far. */
+static void go_on(struct vxd_request *request)
 {
     const Voxeld__V1__SceneRenderRequest *input =
         (const Voxeld__V1__SceneRenderRequest *)request->input;
-    struct vxd_render_job *job = request->state;
 
-    job->step = input->encode == VOXELD__V1__RENDER_ENCODE__RENDER_PNG ? VXD_RENDER_ENCODE
-                                                                       : VXD_RENDER_DONE;
-    request->more = job->step != VXD_RENDER_DONE;
+    vxd_render_next_volume(request, input->encode == VOXELD__V1__RENDER_ENCODE__RENDER_PNG
+                                        ? VXD_RENDER_ENCODE
+                                        : VXD_RENDER_DONE);
 }
 
 static enum vxd_status draw(struct vxd_request *request, struct vxd_queue *queue,
@@ -231,8 +230,8 @@ static enum vxd_status draw(struct vxd_request *request, struct vxd_queue *queue
     if (job->n_layers_drawn > job->n_others) {
         VXD_TRY(fetch(request, queue, err));
         job->step = VXD_RENDER_MERGE;
-        if (job->n_others == 0) {
-            begin_encoding(request);
+        if (job->n_others + job->n_volumes == 0) {
+            go_on(request);
         }
     }
 out:
@@ -250,6 +249,7 @@ enum vxd_status vxd_scene_render_submit(struct vxd_request *request,
     request->more = false;
     if (job->step == VXD_RENDER_OPEN) {
         VXD_TRY(vxd_scene_open(request, input->name, input->at, err));
+        VXD_TRY(vxd_render_hold_volumes(request, err));
         vxd_render_begin_bounds(job);
         if (vxd_render_needs_bounds(input)) {
             return submit_bounds(request, queue, err);
@@ -264,7 +264,13 @@ enum vxd_status vxd_scene_render_submit(struct vxd_request *request,
     }
     if (job->step == VXD_RENDER_MERGE) {
         vxd_render_merge_others(job);
-        begin_encoding(request);
+        go_on(request);
+    } else if (job->step == VXD_RENDER_CAST) {
+        VXD_TRY(vxd_render_cast_volume(request, queue, err));
+    } else if (job->step == VXD_RENDER_COMPOSE) {
+        if (vxd_render_compose_volume(request, queue)) {
+            go_on(request);
+        }
     } else if (job->step == VXD_RENDER_ENCODE) {
         VXD_TRY(vxd_render_encode_band(request, err));
         request->more = job->step != VXD_RENDER_DONE;
@@ -297,6 +303,7 @@ void vxd_scene_render_release(struct vxd_request *request, struct vxd_queue *que
     job->layer.plan = NULL;
     job->layer.depth_plan = NULL;
     vxd_render_release_others(request, queue);
+    vxd_render_release_volumes(request, queue);
     vxd_png_destroy(job->png);
     job->png = NULL;
     free(job->file);

@@ -229,12 +229,17 @@ enum vxd_status vxd_scene_render_check(struct vxd_request *request, struct vxd_e
     VXD_TRY(vxd_render_check_others(input, err));
     VXD_TRY(read_size(request, input, err));
     read_picture(input, &job->picture);
+    VXD_TRY(vxd_render_check_volumes(input, &job->picture, err));
     VXD_TRY(check_rays(&job->picture, err));
     n_pixels = (uint64_t)job->picture.width * job->picture.height;
     job->n_rays =
-        n_pixels * vxd_render_rays_of_pixel(&job->picture) * (1 + input->n_others);
+        n_pixels * vxd_render_rays_of_pixel(&job->picture) * (1 + input->n_others) +
+        n_pixels * input->n_volumes;
     request->bulk = job->n_rays > request->server->config.bulk_points;
     request->cost_bytes = n_pixels * PIXEL_BYTES * (1 + 2 * input->n_others);
+    if (input->n_volumes > 0) {
+        request->cost_bytes += n_pixels * (PIXEL_BYTES + VXD_RENDER_VOLUME_BYTES);
+    }
 out:
     return status;
 }

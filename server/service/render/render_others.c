@@ -162,6 +162,10 @@ enum vxd_status vxd_render_open_others(struct vxd_request *request,
     struct vxd_render_job *job = request->state;
     enum vxd_status status = VXD_OK;
 
+    if (input->n_others + input->n_volumes == 0) {
+        return VXD_OK;
+    }
+    VXD_TRY(make_layer(request, queue, &job->picture, &job->layer, err));
     if (input->n_others == 0) {
         return VXD_OK;
     }
@@ -172,7 +176,6 @@ enum vxd_status vxd_render_open_others(struct vxd_request *request,
     }
     memset(job->others, 0, input->n_others * sizeof *job->others);
     job->n_others = input->n_others;
-    VXD_TRY(make_layer(request, queue, &job->picture, &job->layer, err));
     for (size_t i = 0; i < job->n_others; i++) {
         VXD_TRY(open_other(request, queue, i, err));
     }
@@ -187,21 +190,24 @@ struct vxd_render_layer *vxd_render_layer_of(struct vxd_render_job *job, size_t 
     return i == 0 ? &job->layer : &job->others[i - 1].layer;
 }
 
-static const float *depths_of(const struct vxd_render_layer *layer)
+float *vxd_render_depths_of(const struct vxd_render_layer *layer)
 {
-    return layer->depth_plan != NULL ? layer->depths.bytes : layer->pixels.bytes;
+    const void *bytes =
+        layer->depth_plan != NULL ? layer->depths.bytes : layer->pixels.bytes;
+
+    return (float *)(uintptr_t)bytes;
 }
 
 void vxd_render_merge_others(struct vxd_render_job *job)
 {
     size_t n = (size_t)job->picture.width * job->picture.height;
     uint32_t *pixels = (uint32_t *)(uintptr_t)job->layer.pixels.bytes;
-    float *nearest = (float *)(uintptr_t)depths_of(&job->layer);
+    float *nearest = vxd_render_depths_of(&job->layer);
 
     for (size_t k = 0; k < job->n_others; k++) {
         const struct vxd_render_layer *layer = &job->others[k].layer;
         const uint32_t *others = layer->pixels.bytes;
-        const float *depths = depths_of(layer);
+        const float *depths = vxd_render_depths_of(layer);
 
         for (size_t i = 0; i < n; i++) {
             if (depths[i] < nearest[i]) {

@@ -9,12 +9,19 @@ enum {
     PNG_LEVEL = 1,      /* a frame that is sent at once */
     PNG_PART = 1 << 20, /* samples of a stage */
     DEFAULT_QUALITY = 90,
-    CHANNELS = 3
+    CHANNELS = 3,
+    NORMAL_SCALE = 127 /* of files, and of pixels with volumes */
 };
 
 static size_t n_pixels(const struct vxd_render_job *job)
 {
     return (size_t)job->picture.width * job->picture.height;
+}
+
+/* What a normal of length 1 is in the pixels: whole axes of faces, or directions of surfaces. */
+static int normal_scale(const struct vxd_render_job *job)
+{
+    return job->n_volumes > 0 ? NORMAL_SCALE : 1;
 }
 
 /* Whether a file has a uint16 of each pixel, not three bytes. */
@@ -24,7 +31,8 @@ static bool has_halves(const struct vxd_render_job *job)
            job->picture.mode == VXD_RENDER_MATERIAL;
 }
 
-/* Three bytes of each of n pixels: colours, or of normals the int8. `bias` is added to each. */
+/* Three bytes of each of n pixels: colours, or of normals the int8. Where there is a `bias`, it is added to
+ * each, times `scale`. */
 static void put_bytes(const uint32_t *pixels, size_t n, int scale, int bias, uint8_t *out)
 {
     for (size_t i = 0; i < n; i++) {
@@ -32,7 +40,7 @@ static void put_bytes(const uint32_t *pixels, size_t n, int scale, int bias, uin
             uint8_t byte = (uint8_t)(pixels[i] >> (8 * k));
 
             out[CHANNELS * i + (size_t)k] =
-                scale == 1 ? byte : (uint8_t)((int8_t)byte * scale + bias);
+                bias == 0 ? byte : (uint8_t)((int8_t)byte * scale + bias);
         }
     }
 }
@@ -115,7 +123,7 @@ enum vxd_status vxd_render_encode_band(struct vxd_request *request, struct vxd_e
     } else {
         bool is_normal = job->picture.mode == VXD_RENDER_NORMAL;
 
-        put_bytes(pixels, (size_t)n_rows * width, is_normal ? 127 : 1,
+        put_bytes(pixels, (size_t)n_rows * width, NORMAL_SCALE / normal_scale(job),
                   is_normal ? 128 : 0, job->band);
     }
     VXD_TRY(vxd_png_write_rows(job->png, job->band, n_rows, err));
@@ -208,6 +216,8 @@ enum vxd_status vxd_render_new_reply(struct vxd_request *request,
     reply->width = job->picture.width;
     reply->height = job->picture.height;
     reply->n_rays = job->n_rays;
+    reply->normal_scale =
+        job->picture.mode == VXD_RENDER_NORMAL ? (uint32_t)normal_scale(job) : 0;
     reply->view =
         vxd_message_new(request->decoder, &voxeld__v1__render_view__descriptor, err);
     if (reply->view == NULL) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the files of scene_render share. A request goes through these steps, in stages: it finds
  * what is occupied where the message leaves the camera to us, makes a plan, draws part by part,
- * copies the pixels and, for PNG, encodes them band by band; finish makes the reply. */
+ * copies the pixels, puts volumes into them one by one, each cast on the write lane, and, for PNG,
+ * encodes them band by band; finish makes the reply. */
 #ifndef VXD_SERVER_SERVICE_RENDER_SCENE_RENDER_H
 #define VXD_SERVER_SERVICE_RENDER_SCENE_RENDER_H
 
@@ -9,19 +10,26 @@
 #include "gpu/render/render.h"
 #include "gpu/svdag/diff/diff.h"
 #include "server/service/scene/scene.h"
+#include "server/service/volume/service_volume.h"
 #include "voxeld/v1/render.pb-c.h"
 
 enum vxd_render_step {
     VXD_RENDER_OPEN,
     VXD_RENDER_BOUND, /* cells of the box were exported */
     VXD_RENDER_DRAW,
-    VXD_RENDER_MERGE,  /* several scenes */
-    VXD_RENDER_ENCODE, /* bands of a PNG */
+    VXD_RENDER_MERGE,   /* several scenes */
+    VXD_RENDER_CAST,    /* rows of a volume, on the write lane */
+    VXD_RENDER_COMPOSE, /* bands of it become part of the picture */
+    VXD_RENDER_ENCODE,  /* bands of a PNG */
     VXD_RENDER_DONE
 };
 
 enum {
-    VXD_RENDER_MOST_OTHERS = 7 /* scenes beside the first one */
+    VXD_RENDER_MOST_OTHERS = 7, /* scenes beside the first one */
+    VXD_RENDER_MOST_VOLUMES = 7,
+    /* Of one volume, which is forgotten before the next one is cast: depths, places, normals, colours
+     * and labels here and there. */
+    VXD_RENDER_VOLUME_BYTES = 2 * 36
 };
 
 struct vxd_render_other; /* render_others.c */
@@ -51,6 +59,13 @@ struct vxd_render_job {
     struct vxd_render_other *others; /* n_others further scenes */
     size_t n_others;
     size_t n_layers_drawn;
+    struct vxd_named_volume **volumes; /* n_volumes; held */
+    size_t n_volumes;
+    size_t n_composed;             /* volumes that are in the picture */
+    struct vxd_volume_sight view;  /* of the next one */
+    struct vxd_render_plan *light; /* of it; NULL: it is not open */
+    uint32_t n_rows;               /* of it that are in the picture */
+    struct vxd_volume_commit read;
     uint64_t n_rays;
     uint32_t x, y; /* the next part's corner */
     struct vxd_png_writer *png;
@@ -115,6 +130,27 @@ struct vxd_render_layer *vxd_render_layer_of(struct vxd_render_job *job, size_t 
 /* Puts the nearest scene of each pixel into the first one's pixels, when all were fetched. */
 void vxd_render_merge_others(struct vxd_render_job *job);
 void vxd_render_release_others(struct vxd_request *request, struct vxd_queue *queue);
+/* The depths of a layer whose pixels were fetched. */
+float *vxd_render_depths_of(const struct vxd_render_layer *layer);
+
+/* --- render_volumes.c -------------------------------------------------------------------- */
+
+/* errors  INVALID_ARGUMENT */
+enum vxd_status vxd_render_check_volumes(const Voxeld__V1__SceneRenderRequest *input,
+                                         const struct vxd_render_picture *picture,
+                                         struct vxd_err *err);
+/* Finds and holds the volumes.
+ * errors  NOT_FOUND, FAILED_PRECONDITION (without labels), RESOURCE_EXHAUSTED */
+enum vxd_status vxd_render_hold_volumes(struct vxd_request *request, struct vxd_err *err);
+/* Goes on to the next volume's casting, or to what follows where there is none; the first time, of
+ * normals, brings those of faces to their scale. */
+void vxd_render_next_volume(struct vxd_request *request, enum vxd_render_step then);
+/* A stage of VXD_RENDER_CAST and of VXD_RENDER_COMPOSE; *is_done: the volume is in the picture.
+ * errors  UNAVAILABLE, ABORTED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_render_cast_volume(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err);
+bool vxd_render_compose_volume(struct vxd_request *request, struct vxd_queue *queue);
+void vxd_render_release_volumes(struct vxd_request *request, struct vxd_queue *queue);
 
 /* --- render_reply.c ---------------------------------------------------------------------- */
 

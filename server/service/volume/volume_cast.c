@@ -155,7 +155,6 @@ enum vxd_status vxd_volume_plan_casting(struct vxd_request *request,
                                         struct vxd_volume_casting *casting,
                                         struct vxd_err *err)
 {
-    const struct vxd_volume_job *job = request->state;
     bool is_cuda = vxd_context_backend(vxd_queue_context(queue)) == VXD_BACKEND_CUDA;
     double most = is_cuda ? STAGE_STEPS_CUDA : STAGE_STEPS_CPU;
     int height = picture_height(&casting->args);
@@ -163,7 +162,7 @@ enum vxd_status vxd_volume_plan_casting(struct vxd_request *request,
     double row_steps;
     double rows;
 
-    vxd_volume_get_info(job->volume->state.volume, &info);
+    vxd_volume_get_info(casting->volume->state.volume, &info);
     row_steps = find_row_steps(&casting->args, info.spec.voxel_size_m);
     rows = floor(most / row_steps / VXD_VOLUME_CAST_ROWS) * VXD_VOLUME_CAST_ROWS;
     if (info.n_blocks > 0 && row_steps * height > most * MAX_STAGES) {
@@ -178,32 +177,33 @@ enum vxd_status vxd_volume_plan_casting(struct vxd_request *request,
     casting->stage_rows = info.n_blocks == 0 || rows > height ? height
                           : rows < VXD_VOLUME_CAST_ROWS       ? VXD_VOLUME_CAST_ROWS
                                                               : (int)rows;
-    request->bulk = casting->stage_rows < height; /* others run between the stages */
+    /* Others run between the stages. */
+    request->bulk = request->bulk || casting->stage_rows < height;
     return VXD_OK;
 }
 
-enum vxd_status vxd_volume_cast_rows(struct vxd_request *request, struct vxd_queue *queue,
+enum vxd_status vxd_volume_cast_rows(struct vxd_queue *queue,
                                      struct vxd_volume_casting *casting, bool *is_done,
                                      struct vxd_err *err)
 {
-    const struct vxd_volume_job *job = request->state;
+    const struct vxd_named_volume *volume = casting->volume;
     struct vxd_volume_cast_args *args = &casting->args;
     int height = picture_height(args);
     int left = height - args->row_end;
     struct vxd_volume_info info;
     enum vxd_status status;
 
-    vxd_volume_get_info(job->volume->state.volume, &info);
+    vxd_volume_get_info(volume->state.volume, &info);
     if (info.version != casting->version) {
         VXD_TRY(
             vxd_fail(err, VXD_ABORTED, NULL,
                      "the volume \"%s\" was changed after %d of the picture's %d rows; "
                      "ask again, or for less depth or fewer pixels, which take one stage",
-                     job->volume->named.terms.name, args->row_end, height));
+                     volume->named.terms.name, args->row_end, height));
     }
     args->row_begin = args->row_end;
     args->row_end += left < casting->stage_rows ? left : casting->stage_rows;
-    VXD_TRY(vxd_volume_cast(queue, job->volume->state.volume, args, err));
+    VXD_TRY(vxd_volume_cast(queue, volume->state.volume, args, err));
     *is_done = args->row_end == height;
 out:
     return status;
@@ -218,6 +218,7 @@ static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queu
     enum vxd_status status;
 
     VXD_TRY(vxd_volume_open(request, input->name, err));
+    job->casting.volume = job->base.volume;
     if (input->colours && !job->base.volume->spec.has_colour) {
         VXD_TRY(vxd_fail(err, VXD_FAILED_PRECONDITION, "colours",
                          "the volume \"%s\" keeps no colours", input->name));
@@ -243,7 +244,7 @@ static enum vxd_status run(struct vxd_request *request, struct vxd_queue *queue,
 
     (void)first;
     (void)n;
-    return vxd_volume_cast_rows(request, queue, &job->casting, &is_done, err);
+    return vxd_volume_cast_rows(queue, &job->casting, &is_done, err);
 }
 
 static enum vxd_status end(struct vxd_request *request, struct vxd_queue *queue,

@@ -22,13 +22,10 @@ enum {
         2 * 36 + 3 /* depths, places, normals, colours and labels here and there */
 };
 
-#define PI 3.14159265358979323846
 #define DEFAULT_FOV_DEG 50
-#define MAX_DEPTH_M 1000
-#define MAX_PLACE_M 1e10   /* in the map */
-#define MAX_DISTANCE_M 1e6 /* from the volume's origin */
-#define LEAST_M 0.1        /* from the surface's middle to where we put the eye */
-#define TRIAL_WIDTH 64     /* pixels of a row of the pictures by which a side is chosen */
+#define MAX_PLACE_M 1e10 /* in the map */
+#define LEAST_M 0.1      /* from the surface's middle to where we put the eye */
+#define TRIAL_WIDTH 64   /* pixels of a row of the pictures by which a side is chosen */
 
 enum step {
     OPEN,
@@ -39,19 +36,9 @@ enum step {
 struct render_job {
     struct vxd_volume_job base; /* first: request->state is both */
     enum step step;
-    struct vxd_volume_casting casting;
-    struct vxd_volume_lidar lidar; /* of the casting, for a panorama */
-    /* Lengths in metres, places from the volume's origin. */
-    struct vxd_render_picture picture;
+    struct vxd_volume_sight view;
     struct vxd_render_plan *plan;
-    double low[3]; /* the box of the volume's blocks, likewise */
-    double high[3];
-    int side; /* of it that an eye of ours stands on */
-    struct vxd_column *depth;
-    struct vxd_column *places;
-    struct vxd_column *normals;
-    struct vxd_column *colours;
-    struct vxd_column *labels;
+    int side; /* of the view's box that an eye of ours stands on */
     struct vxd_png_writer *png;
     uint8_t *pixels;  /* of a band of a PNG, of the picture for JPEG; malloc'ed */
     uint32_t n_drawn; /* rows */
@@ -170,53 +157,21 @@ enum vxd_status vxd_volume_render_check(struct vxd_request *request, struct vxd_
     job = request->state;
     VXD_TRY(check_choices(input, err));
     VXD_TRY(check_numbers(input, err));
-    read_picture(input, &job->picture);
-    n_pixels = (uint64_t)job->picture.width * job->picture.height;
+    read_picture(input, &job->view.picture);
+    n_pixels = (uint64_t)job->view.picture.width * job->view.picture.height;
     if (n_pixels > VXD_VOLUME_MAX_PIXELS) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "width",
-                         "%u x %u pixels are more than %d", job->picture.width,
-                         job->picture.height, VXD_VOLUME_MAX_PIXELS));
+                         "%u x %u pixels are more than %d", job->view.picture.width,
+                         job->view.picture.height, VXD_VOLUME_MAX_PIXELS));
     }
-    job->casting.args.weight_threshold = input->min_weight;
-    job->casting.args.passes_backs = true;
+    job->view.casting.args.weight_threshold = input->min_weight;
+    job->view.casting.args.passes_backs = true;
     request->cost_bytes = n_pixels * PIXEL_BYTES;
 out:
     return status;
 }
 
 /* --- the view ----------------------------------------------------------------------------- */
-
-/* Finds the box of the volume's blocks; of none it is around the origin. */
-static enum vxd_status find_box(struct render_job *job, struct vxd_queue *queue,
-                                struct vxd_err *err)
-{
-    const struct vxd_volume *volume = job->base.volume->state.volume;
-    const struct vxd_volume_spec *spec = &job->base.volume->spec;
-    const double side_m = spec->block_edge * spec->voxel_size_m;
-    struct vxd_volume_blocks blocks = {0};
-    int32_t *entries = NULL;
-    int32_t low[3] = {INT32_MAX, INT32_MAX, INT32_MAX};
-    int32_t high[3] = {INT32_MIN, INT32_MIN, INT32_MIN};
-    size_t n = 0;
-    enum vxd_status status;
-
-    VXD_TRY(vxd_volume_list_changed(queue, volume, 0, &entries, &n, err));
-    VXD_TRY(vxd_volume_read_blocks(queue, volume, entries, n, false, &blocks, err));
-    for (size_t i = 0; i < 3 * n; i++) {
-        int32_t key = blocks.keys[i];
-
-        low[i % 3] = key < low[i % 3] ? key : low[i % 3];
-        high[i % 3] = key > high[i % 3] ? key : high[i % 3];
-    }
-    for (int axis = 0; axis < 3; axis++) {
-        job->low[axis] = n > 0 ? low[axis] * side_m : 0;
-        job->high[axis] = n > 0 ? (high[axis] + 1) * side_m : side_m;
-    }
-out:
-    vxd_volume_blocks_free(queue, &blocks);
-    free(entries);
-    return status;
-}
 
 static bool is_same_place(const Voxeld__V1__Vec3 *a, const Voxeld__V1__Vec3 *b)
 {
@@ -233,11 +188,11 @@ static enum vxd_status bring_place(const struct render_job *job,
     copy_vector(v, out);
     for (int i = 0; i < 3; i++) {
         out[i] -= origin[i];
-        if (fabs(out[i]) > MAX_DISTANCE_M) {
+        if (fabs(out[i]) > VXD_VOLUME_MAX_DISTANCE_M) {
             return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
                             "is farther than %g m from the volume's origin, which is at "
                             "%g, %g, %g",
-                            MAX_DISTANCE_M, origin[0], origin[1], origin[2]);
+                            VXD_VOLUME_MAX_DISTANCE_M, origin[0], origin[1], origin[2]);
         }
     }
     return VXD_OK;
@@ -246,14 +201,14 @@ static enum vxd_status bring_place(const struct render_job *job,
 static enum vxd_status set_view(const Voxeld__V1__VolumeRenderRequest *input,
                                 struct render_job *job, struct vxd_err *err)
 {
-    struct vxd_render_camera *camera = &job->picture.camera;
+    struct vxd_render_camera *camera = &job->view.picture.camera;
     double z_zero = job->base.volume->spec.origin_m[2];
     bool is_free = is_same_place(input->eye, input->target);
     bool has_heights = input->z_low_m < input->z_high_m;
     enum vxd_status status = VXD_OK;
 
     for (int i = 0; i < 3; i++) {
-        camera->target[i] = (job->low[i] + job->high[i]) / 2;
+        camera->target[i] = (job->view.low[i] + job->view.high[i]) / 2;
     }
     if (input->target != NULL && !is_free) {
         VXD_TRY(bring_place(job, input->target, "target", camera->target, err));
@@ -261,79 +216,17 @@ static enum vxd_status set_view(const Voxeld__V1__VolumeRenderRequest *input,
     if (input->eye != NULL && !is_free) {
         VXD_TRY(bring_place(job, input->eye, "eye", camera->eye, err));
     } else {
-        vxd_render_stand_back(&job->picture, job->side, job->low, job->high,
-                              camera->target, LEAST_M, camera->eye);
+        vxd_render_stand_back(&job->view.picture, job->side, job->view.low,
+                              job->view.high, camera->target, LEAST_M, camera->eye);
     }
     if (camera->eye[0] == camera->target[0] && camera->eye[1] == camera->target[1] &&
         (camera->eye[2] == camera->target[2] || input->panorama)) {
         camera->target[0] += 1;
     }
-    job->picture.z_low = has_heights ? input->z_low_m - z_zero : job->low[2];
-    job->picture.z_high = has_heights ? input->z_high_m - z_zero : job->high[2];
+    job->view.picture.z_low = has_heights ? input->z_low_m - z_zero : job->view.low[2];
+    job->view.picture.z_high = has_heights ? input->z_high_m - z_zero : job->view.high[2];
 out:
     return status;
-}
-
-/* How far the farthest corner of the box is from the eye, along the longest ray. */
-static double farthest(const struct render_job *job)
-{
-    const double *eye = job->picture.camera.eye;
-    double square = 0;
-
-    for (int i = 0; i < 3; i++) {
-        double d = fmax(fabs(job->low[i] - eye[i]), fabs(job->high[i] - eye[i]));
-
-        square += d * d;
-    }
-    return fmin(sqrt(square), MAX_DEPTH_M);
-}
-
-/* The camera as the engine casts it: x to the right, y down, z forward; or, all around, x forward, y
- * to the left, z up. */
-static enum vxd_status set_casting(struct vxd_request *request, struct vxd_err *err)
-{
-    const Voxeld__V1__VolumeRenderRequest *input = input_of(request);
-    struct render_job *job = request->state;
-    struct vxd_volume_cast_args *args = &job->casting.args;
-    const struct vxd_render_picture *picture = &job->picture;
-    const double *origin = job->base.volume->spec.origin_m;
-    struct vxd_render_axes axes;
-
-    vxd_render_find_axes(&picture->camera, &axes);
-    for (size_t i = 0; i < 3; i++) {
-        double *row = args->T_map_camera.rotation + 3 * i;
-
-        args->T_map_camera.translation[i] = picture->camera.eye[i] + origin[i];
-        row[0] = input->panorama ? axes.forward[i] : axes.right[i];
-        row[1] = input->panorama ? -axes.right[i] : -axes.up[i];
-        row[2] = input->panorama ? axes.up[i] : axes.forward[i];
-    }
-    args->depth_max_m = input->depth_max_m > 0 ? input->depth_max_m : farthest(job);
-    if (input->panorama) {
-        double *elevations =
-            vxd_message_array(request->decoder, picture->height, sizeof *elevations, err);
-
-        if (elevations == NULL) {
-            return VXD_RESOURCE_EXHAUSTED;
-        }
-        for (uint32_t y = 0; y < picture->height; y++) {
-            elevations[y] = (0.5 - (y + 0.5) / picture->height) * 180;
-        }
-        job->lidar = (struct vxd_volume_lidar){.rows = (int)picture->height,
-                                               .columns = (int)picture->width,
-                                               .elevations_deg = elevations,
-                                               .azimuth_begin_deg = 180,
-                                               .azimuth_span_deg = -360};
-        args->lidar = &job->lidar;
-        return vxd_volume_check_lidar(&job->lidar, VXD_CAMERA_MAX_ELEVATION, err);
-    }
-    args->camera.width = (int)picture->width;
-    args->camera.height = (int)picture->height;
-    args->camera.fy = picture->height / (2 * tan(picture->camera.fov_y_deg * PI / 360));
-    args->camera.fx = args->camera.fy;
-    args->camera.cx = picture->width / 2.0 - 0.5;
-    args->camera.cy = picture->height / 2.0 - 0.5;
-    return VXD_OK;
 }
 
 /* Casts a small picture from one side and counts the pixels that have a surface. */
@@ -347,18 +240,18 @@ static enum vxd_status count_seen(struct vxd_request *request, struct vxd_queue 
 
     *n_seen = 0;
     VXD_TRY(set_view(input_of(request), job, err));
-    VXD_TRY(set_casting(request, err));
+    VXD_TRY(vxd_volume_aim(request, &job->view, input_of(request)->depth_max_m, err));
     VXD_TRY(vxd_device_alloc(queue, n * sizeof *depths, &device, err));
-    job->casting.args.depth = device.ptr;
-    VXD_TRY(
-        vxd_volume_cast(queue, job->base.volume->state.volume, &job->casting.args, err));
+    job->view.casting.args.depth = device.ptr;
+    VXD_TRY(vxd_volume_cast(queue, job->base.volume->state.volume,
+                            &job->view.casting.args, err));
     VXD_TRY(vxd_queue_copy(queue, depths, device.ptr, n * sizeof *depths, err));
     VXD_TRY(vxd_queue_wait(queue, err));
     for (size_t i = 0; i < n; i++) {
         *n_seen += depths[i] > 0 ? 1 : 0;
     }
 out:
-    job->casting.args.depth = NULL;
+    job->view.casting.args.depth = NULL;
     vxd_device_free(queue, &device);
     return status;
 }
@@ -370,8 +263,8 @@ static enum vxd_status find_side(struct vxd_request *request, struct vxd_queue *
 {
     const Voxeld__V1__VolumeRenderRequest *input = input_of(request);
     struct render_job *job = request->state;
-    const uint32_t width = job->picture.width;
-    const uint32_t height = job->picture.height;
+    const uint32_t width = job->view.picture.width;
+    const uint32_t height = job->view.picture.height;
     size_t n_most = 0;
     int best = 0;
     float *depths = NULL;
@@ -382,9 +275,9 @@ static enum vxd_status find_side(struct vxd_request *request, struct vxd_queue *
         (input->eye != NULL && !is_same_place(input->eye, input->target))) {
         return VXD_OK;
     }
-    job->picture.width = TRIAL_WIDTH;
-    job->picture.height = (uint32_t)((uint64_t)TRIAL_WIDTH * height / width) + 1;
-    n = (size_t)TRIAL_WIDTH * job->picture.height;
+    job->view.picture.width = TRIAL_WIDTH;
+    job->view.picture.height = (uint32_t)((uint64_t)TRIAL_WIDTH * height / width) + 1;
+    n = (size_t)TRIAL_WIDTH * job->view.picture.height;
     depths = malloc(n * sizeof *depths);
     if (depths == NULL) {
         VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a trial"));
@@ -400,57 +293,13 @@ static enum vxd_status find_side(struct vxd_request *request, struct vxd_queue *
     }
 out:
     job->side = best;
-    job->picture.width = width;
-    job->picture.height = height;
+    job->view.picture.width = width;
+    job->view.picture.height = height;
     free(depths);
     return status;
 }
 
 /* --- the stages --------------------------------------------------------------------------- */
-
-/* Memory of what is cast. No tensor of it goes out. */
-static enum vxd_status reserve(struct vxd_request *request, struct vxd_queue *queue,
-                               struct vxd_err *err)
-{
-    const Voxeld__V1__VolumeRenderRequest *input = input_of(request);
-    struct render_job *job = request->state;
-    struct vxd_volume_cast_args *args = &job->casting.args;
-    size_t n = (size_t)job->picture.width * job->picture.height;
-    enum vxd_status status;
-
-    VXD_TRY(vxd_columns_reserve_shown(request, &job->base.query.columns, queue,
-                                      VXD_FLOAT32, n, 0, NULL, &job->depth, err));
-    args->depth = job->depth->device;
-    if (is_depth(request)) {
-        return VXD_OK;
-    }
-    VXD_TRY(vxd_columns_reserve_shown(request, &job->base.query.columns, queue,
-                                      VXD_FLOAT32, n, 3, NULL, &job->normals, err));
-    args->normal = job->normals->device;
-    switch (input->show) {
-    case VOXELD__V1__VOLUME_SHOW__VOLUME_SHOW_HEIGHT:
-        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.query.columns, queue,
-                                          VXD_FLOAT32, n, 3, NULL, &job->places, err));
-        args->vertex = job->places->device;
-        break;
-    case VOXELD__V1__VOLUME_SHOW__VOLUME_SHOW_LABEL:
-        VXD_TRY(vxd_columns_reserve_shown(request, &job->base.query.columns, queue,
-                                          VXD_UINT8, n, 0, NULL, &job->labels, err));
-        args->label = job->labels->device;
-        break;
-    case VOXELD__V1__VOLUME_SHOW__VOLUME_SHOW_COLOUR:
-        if (job->base.volume->spec.has_colour) {
-            VXD_TRY(vxd_columns_reserve_shown(request, &job->base.query.columns, queue,
-                                              VXD_UINT8, n, 3, NULL, &job->colours, err));
-            args->colour = job->colours->device;
-        }
-        break;
-    default:
-        break;
-    }
-out:
-    return status;
-}
 
 static enum vxd_status open(struct vxd_request *request, struct vxd_queue *queue,
                             struct vxd_err *err)
@@ -460,18 +309,20 @@ static enum vxd_status open(struct vxd_request *request, struct vxd_queue *queue
     enum vxd_status status;
 
     VXD_TRY(vxd_volume_open(request, input->name, err));
+    job->view.casting.volume = job->base.volume;
     if (input->show == VOXELD__V1__VOLUME_SHOW__VOLUME_SHOW_LABEL &&
         !job->base.volume->spec.has_labels) {
         VXD_TRY(vxd_fail(err, VXD_FAILED_PRECONDITION, "show",
                          "the volume \"%s\" keeps no labels", input->name));
     }
-    VXD_TRY(find_box(job, queue, err));
+    VXD_TRY(vxd_volume_find_box(queue, &job->view, err));
     VXD_TRY(find_side(request, queue, err));
     VXD_TRY(set_view(input, job, err));
-    VXD_TRY(vxd_render_plan_create(queue, &job->picture, &job->plan, err));
-    VXD_TRY(set_casting(request, err));
-    VXD_TRY(vxd_volume_plan_casting(request, queue, &job->casting, err));
-    VXD_TRY(reserve(request, queue, err));
+    VXD_TRY(vxd_render_plan_create(queue, &job->view.picture, &job->plan, err));
+    VXD_TRY(vxd_volume_aim(request, &job->view, input_of(request)->depth_max_m, err));
+    VXD_TRY(vxd_volume_plan_casting(request, queue, &job->view.casting, err));
+    VXD_TRY(vxd_volume_reserve_seen(request, &job->base.query.columns, queue, &job->view,
+                                    err));
     job->step = CAST;
 out:
     return status;
@@ -481,10 +332,10 @@ out:
 static uint32_t count_band_rows(const struct vxd_request *request)
 {
     const struct render_job *job = request->state;
-    uint32_t n = BAND_PIXELS / job->picture.width;
+    uint32_t n = BAND_PIXELS / job->view.picture.width;
 
     n = n > 0 ? n : 1;
-    return n < job->picture.height ? n : job->picture.height;
+    return n < job->view.picture.height ? n : job->view.picture.height;
 }
 
 /* Depths as millimetres; what is not there is 0. */
@@ -502,8 +353,8 @@ static void put_millimetres(const float *depths, size_t n, uint16_t *out)
 static enum vxd_status begin_file(struct vxd_request *request, struct vxd_err *err)
 {
     struct render_job *job = request->state;
-    const struct vxd_image image = {.width = job->picture.width,
-                                    .height = job->picture.height,
+    const struct vxd_image image = {.width = job->view.picture.width,
+                                    .height = job->view.picture.height,
                                     .n_channels = is_depth(request) ? 1 : CHANNELS,
                                     .sample_bytes = is_depth(request) ? 2 : 1};
     size_t n_rows = is_jpeg(request) ? image.height : count_band_rows(request);
@@ -519,8 +370,8 @@ static enum vxd_status end_file(struct vxd_request *request, struct vxd_err *err
 {
     struct render_job *job = request->state;
     uint32_t quality = input_of(request)->quality;
-    const struct vxd_image image = {.width = job->picture.width,
-                                    .height = job->picture.height,
+    const struct vxd_image image = {.width = job->view.picture.width,
+                                    .height = job->view.picture.height,
                                     .n_channels = CHANNELS,
                                     .sample_bytes = 1,
                                     .data = job->pixels};
@@ -531,24 +382,13 @@ static enum vxd_status end_file(struct vxd_request *request, struct vxd_err *err
                : vxd_png_take_file(job->png, &job->file, &job->n_file, err);
 }
 
-static const void *bytes_of(const struct vxd_column *output)
-{
-    return output != NULL ? output->bytes : NULL;
-}
-
 /* Lights and encodes the next rows; the last ones end the file. */
 static enum vxd_status draw(struct vxd_request *request, struct vxd_err *err)
 {
     struct render_job *job = request->state;
-    const uint32_t width = job->picture.width;
-    const uint32_t left = job->picture.height - job->n_drawn;
-    const struct vxd_render_seen seen = {
-        .depths = bytes_of(job->depth),
-        .normals = bytes_of(job->normals),
-        .places = bytes_of(job->places),
-        .colours = bytes_of(job->colours),
-        .labels = bytes_of(job->labels),
-    };
+    const uint32_t width = job->view.picture.width;
+    const uint32_t left = job->view.picture.height - job->n_drawn;
+    const struct vxd_render_seen seen = vxd_volume_seen(&job->view);
     uint32_t n_rows = count_band_rows(request);
     uint8_t *rows;
     enum vxd_status status = VXD_OK;
@@ -589,7 +429,7 @@ enum vxd_status vxd_volume_render_submit(struct vxd_request *request,
     if (job->step == OPEN) {
         VXD_TRY(open(request, queue, err));
     }
-    VXD_TRY(vxd_volume_cast_rows(request, queue, &job->casting, &is_done, err));
+    VXD_TRY(vxd_volume_cast_rows(queue, &job->view.casting, &is_done, err));
     if (is_done) {
         VXD_TRY(vxd_columns_fetch(&job->base.query.columns, queue, err));
     }
@@ -621,8 +461,8 @@ enum vxd_status vxd_volume_render_finish(struct vxd_request *request,
                                          struct vxd_queue *queue, struct vxd_err *err)
 {
     const struct render_job *job = request->state;
-    const float *depths = job->depth->bytes;
-    size_t n = (size_t)job->picture.width * job->picture.height;
+    const float *depths = job->view.depth->bytes;
+    size_t n = (size_t)job->view.picture.width * job->view.picture.height;
     Voxeld__V1__VolumeRenderResponse *reply = vxd_message_new(
         request->decoder, &voxeld__v1__volume_render_response__descriptor, err);
     enum vxd_status status;
@@ -631,13 +471,13 @@ enum vxd_status vxd_volume_render_finish(struct vxd_request *request,
     if (reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(show_place(request, job->picture.camera.eye, &reply->eye, err));
-    VXD_TRY(show_place(request, job->picture.camera.target, &reply->target, err));
+    VXD_TRY(show_place(request, job->view.picture.camera.eye, &reply->eye, err));
+    VXD_TRY(show_place(request, job->view.picture.camera.target, &reply->target, err));
     reply->image.data = job->file;
     reply->image.len = job->n_file;
-    reply->width = job->picture.width;
-    reply->height = job->picture.height;
-    reply->stamp = job->casting.version;
+    reply->width = job->view.picture.width;
+    reply->height = job->view.picture.height;
+    reply->stamp = job->view.casting.version;
     for (size_t i = 0; i < n; i++) {
         reply->n_hits += depths[i] > 0 ? 1 : 0;
     }

@@ -34,39 +34,6 @@ enum {
 enum vxd_status vxd_volume_open(struct vxd_request *request, const char *name,
                                 struct vxd_err *err);
 
-/* --- volume_commit.c: durable volumes -------------------------------------------------- */
-
-/* Ends a request, in finish, when its reply is complete, in another way than by a change of blocks:
- * a volume was made or dropped, or read. volume NULL: all volumes were read. */
-void vxd_volume_conclude(struct vxd_request *request, struct vxd_volume_commit *commit,
-                         struct vxd_named_volume *volume, enum vxd_named_change kind);
-
-/* In release, while the volume is still held. A change that never got to the journal marks the
- * volume as broken. */
-void vxd_volume_end_commit(struct vxd_queue *queue, struct vxd_volume_commit *commit);
-
-/* --- volume_cast.c: pictures ----------------------------------------------------------- */
-
-/* A picture that is cast in stages of rows. */
-struct vxd_volume_casting {
-    struct vxd_volume_cast_args args;
-    int stage_rows;   /* of pixels; 0: no stage is planned */
-    uint64_t version; /* of the volume in the first stage */
-};
-
-/* Chooses the rows of a stage, once the volume is open and the view is set.
- * errors  RESOURCE_EXHAUSTED  the picture takes too long */
-enum vxd_status vxd_volume_plan_casting(struct vxd_request *request,
-                                        const struct vxd_queue *queue,
-                                        struct vxd_volume_casting *casting,
-                                        struct vxd_err *err);
-
-/* Queues the next rows; *is_done: they are the last ones.
- * errors  ABORTED  the volume is another one than in the first stage; of vxd_volume_cast */
-enum vxd_status vxd_volume_cast_rows(struct vxd_request *request, struct vxd_queue *queue,
-                                     struct vxd_volume_casting *casting, bool *is_done,
-                                     struct vxd_err *err);
-
 /* --- volume_image.c: images ------------------------------------------------------------ */
 
 /* Integrates a frame, whose arrays are in device memory, within the limits: a volume that forgets

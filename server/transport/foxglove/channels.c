@@ -10,14 +10,33 @@
 /* Channels in one message; other servers send no more, and viewers show the first ones at once. */
 #define MOST_ADVERTISED 100
 
-static const struct {
-    const char *topic;
+struct channel {
+    const char *topic; /* behind the thing's name */
     enum vxd_foxglove_schema schema;
-} scene_channels[VXD_FOX_SCENE_CHANNELS] = {
-    {"points", VXD_FOXGLOVE_POINT_CLOUD}, {"cubes", VXD_FOXGLOVE_SCENE_UPDATE},
-    {"voxels", VXD_FOXGLOVE_VOXEL_GRID},  {"costmap", VXD_FOXGLOVE_GRID},
-    {"image", VXD_FOXGLOVE_IMAGE},        {"scan", VXD_FOXGLOVE_LASER_SCAN},
-    {"pose", VXD_FOXGLOVE_POSE}};
+};
+
+/* In the order of their ids. */
+static const struct {
+    const char *folder; /* before the thing's name */
+    uint32_t n;
+    struct channel channels[VXD_FOX_MOST_CHANNELS];
+} kinds[VXD_FOX_N_KINDS] = {
+    [VXD_FOX_SCENE] = {"scenes",
+                       7,
+                       {{"points", VXD_FOXGLOVE_POINT_CLOUD},
+                        {"cubes", VXD_FOXGLOVE_SCENE_UPDATE},
+                        {"voxels", VXD_FOXGLOVE_VOXEL_GRID},
+                        {"costmap", VXD_FOXGLOVE_GRID},
+                        {"image", VXD_FOXGLOVE_IMAGE},
+                        {"scan", VXD_FOXGLOVE_LASER_SCAN},
+                        {"pose", VXD_FOXGLOVE_POSE}}},
+    [VXD_FOX_VOLUME] = {"volumes", 1, {{"mesh", VXD_FOXGLOVE_SCENE_UPDATE}}},
+    [VXD_FOX_POSEGRAPH] = {"posegraphs",
+                           2,
+                           {{"poses", VXD_FOXGLOVE_POSES},
+                            {"edges", VXD_FOXGLOVE_SCENE_UPDATE}}},
+    [VXD_FOX_ODOMETRY] = {"odometries", 1, {{"pose", VXD_FOXGLOVE_POSE}}},
+};
 
 static void send_text(struct vxd_foxglove *viewer, struct vxd_text *take_text)
 {
@@ -33,25 +52,26 @@ static void send_text(struct vxd_foxglove *viewer, struct vxd_text *take_text)
 
 static uint32_t n_channels(const struct vxd_fox_thing *thing)
 {
-    return thing->is_volume ? VXD_FOX_VOLUME_CHANNELS : VXD_FOX_SCENE_CHANNELS;
+    return kinds[thing->kind].n;
 }
 
 enum vxd_foxglove_schema vxd_fox_schema_of(const struct vxd_fox_thing *thing,
                                            uint32_t which)
 {
-    return thing->is_volume ? VXD_FOXGLOVE_SCENE_UPDATE : scene_channels[which].schema;
+    return kinds[thing->kind].channels[which].schema;
 }
 
 /* --- things ---------------------------------------------------------------------------------- */
 
-struct vxd_fox_thing *vxd_fox_thing_find(struct vxd_foxglove *viewer, bool is_volume,
-                                         const char *name, bool make)
+struct vxd_fox_thing *vxd_fox_thing_find(struct vxd_foxglove *viewer,
+                                         enum vxd_fox_kind kind, const char *name,
+                                         bool make)
 {
     struct vxd_fox_thing *thing;
 
     for (size_t i = 0; i < viewer->n_things; i++) {
         thing = &viewer->things[i];
-        if (thing->is_volume == is_volume && strcmp(thing->name, name) == 0) {
+        if (thing->kind == kind && strcmp(thing->name, name) == 0) {
             return thing;
         }
     }
@@ -70,7 +90,7 @@ struct vxd_fox_thing *vxd_fox_thing_find(struct vxd_foxglove *viewer, bool is_vo
         viewer->capacity = capacity;
     }
     thing = &viewer->things[viewer->n_things++];
-    *thing = (struct vxd_fox_thing){.is_volume = is_volume, .first_id = viewer->next_id};
+    *thing = (struct vxd_fox_thing){.kind = kind, .first_id = viewer->next_id};
     (void)snprintf(thing->name, sizeof thing->name, "%s", name);
     viewer->next_id += n_channels(thing);
     return thing;
@@ -121,6 +141,40 @@ void vxd_fox_thing_remove(struct vxd_foxglove *viewer, size_t index)
     viewer->transforms_version++;
 }
 
+size_t vxd_fox_list_begin(struct vxd_foxglove *viewer, enum vxd_fox_kind kind)
+{
+    for (size_t i = 0; i < viewer->n_things; i++) {
+        viewer->things[i].is_there = viewer->things[i].kind != kind;
+    }
+    return viewer->n_things;
+}
+
+void vxd_fox_list_end(struct vxd_foxglove *viewer, size_t n_before)
+{
+    if (viewer->n_things > n_before) {
+        vxd_fox_advertise(viewer, false, n_before);
+    }
+    for (size_t i = viewer->n_things; i > 0; i--) {
+        if (!viewer->things[i - 1].is_there) {
+            vxd_fox_thing_remove(viewer, i - 1);
+        }
+    }
+}
+
+bool vxd_fox_watches(struct vxd_foxglove *viewer, enum vxd_fox_kind kind)
+{
+    for (size_t i = 0; i < viewer->n_subscriptions; i++) {
+        uint32_t which;
+        const struct vxd_fox_thing *thing =
+            vxd_fox_thing_of(viewer, viewer->subscriptions[i].channel, &which);
+
+        if (thing != NULL && thing->kind == kind) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* --- what the server says -------------------------------------------------------------------- */
 
 void vxd_fox_send_server_info(struct vxd_foxglove *viewer)
@@ -152,9 +206,8 @@ static void append_thing(struct vxd_text *text, const struct vxd_fox_thing *thin
     for (uint32_t i = 0; i < n_channels(thing); i++) {
         char topic[VXD_NAME_BYTES + 32];
 
-        (void)snprintf(topic, sizeof topic, "/%s/%s/%s",
-                       thing->is_volume ? "volumes" : "scenes", thing->name,
-                       thing->is_volume ? "mesh" : scene_channels[i].topic);
+        (void)snprintf(topic, sizeof topic, "/%s/%s/%s", kinds[thing->kind].folder,
+                       thing->name, kinds[thing->kind].channels[i].topic);
         append_channel(text, thing->first_id + i, topic, vxd_fox_schema_of(thing, i));
     }
 }
@@ -171,7 +224,7 @@ void vxd_fox_advertise(struct vxd_foxglove *viewer, bool with_transforms, size_t
     for (size_t i = from; i < viewer->n_things; i++) {
         append_thing(&text, &viewer->things[i]);
         n += n_channels(&viewer->things[i]);
-        if (n + VXD_FOX_SCENE_CHANNELS >= MOST_ADVERTISED) {
+        if (n + VXD_FOX_MOST_CHANNELS >= MOST_ADVERTISED) {
             vxd_text_append(&text, "]}", 2);
             send_text(viewer, &text);
             text = (struct vxd_text){0};
@@ -231,7 +284,8 @@ static void subscribe(struct vxd_foxglove *viewer, uint32_t id, uint32_t channel
     }
     viewer->subscriptions[viewer->n_subscriptions++] =
         (struct vxd_fox_subscription){.id = id, .channel = channel};
-    if (thing != NULL && vxd_fox_needs_sensor(vxd_fox_schema_of(thing, which))) {
+    if (thing != NULL && thing->kind == VXD_FOX_SCENE &&
+        vxd_fox_needs_sensor(vxd_fox_schema_of(thing, which))) {
         viewer->must_list_scenes = true; /* it says where the sensor was */
     }
 }

@@ -7,6 +7,8 @@
 #include "proto/wire/wire.h"
 #include "server/transport/foxglove/foxglove.h"
 #include "voxeld/v1/grid.pb-c.h"
+#include "voxeld/v1/odometry.pb-c.h"
+#include "voxeld/v1/posegraph.pb-c.h"
 #include "voxeld/v1/render.pb-c.h"
 #include "voxeld/v1/scene.pb-c.h"
 #include "voxeld/v1/volume.pb-c.h"
@@ -22,6 +24,7 @@ enum vxd_foxglove_schema {
     VXD_FOXGLOVE_IMAGE,
     VXD_FOXGLOVE_LASER_SCAN,
     VXD_FOXGLOVE_POSE,
+    VXD_FOXGLOVE_POSES,
     VXD_FOXGLOVE_LOG,
     VXD_FOXGLOVE_N_SCHEMAS
 };
@@ -68,8 +71,10 @@ size_t vxd_fox_open(struct vxd_text *text, uint32_t field);
 void vxd_fox_close(struct vxd_text *text, size_t at);
 void vxd_fox_time(struct vxd_text *text, uint32_t field, int64_t unix_ns);
 void vxd_fox_vector(struct vxd_text *text, uint32_t field, double x, double y, double z);
-/* Without a rotation. */
+/* Without a rotation; and with one: x, y, z, w. */
 void vxd_fox_pose(struct vxd_text *text, uint32_t field, double x, double y, double z);
+void vxd_fox_turned_pose(struct vxd_text *text, uint32_t field, const double place[3],
+                         const double turn[4]);
 void vxd_fox_colour(struct vxd_text *text, uint32_t field, double r, double g, double b,
                     double a);
 /* A PackedElementField; type is one of its NumericType. */
@@ -125,13 +130,24 @@ enum vxd_status vxd_fox_laser_message(const Voxeld__V1__SceneRenderResponse *rep
 /* Appends a pose as a PoseInFrame. */
 void vxd_fox_pose_message(const Voxeld__V1__Pose *pose, const char *frame,
                           int64_t stamp_ns, struct vxd_text *text);
+/* Appends the poses of a pose graph as PosesInFrame: every second, third ... one where they take more than
+ * max_bytes; and its edges as lines of a SceneUpdate, those between nodes that were added one after the
+ * other apart from the others.
+ * errors  INTERNAL (no such reply), RESOURCE_EXHAUSTED (edges of more than max_bytes) */
+enum vxd_status vxd_fox_poses_message(const Voxeld__V1__PosegraphReadResponse *reply,
+                                      int64_t stamp_ns, size_t max_bytes,
+                                      struct vxd_text *text, struct vxd_err *err);
+enum vxd_status vxd_fox_edges_message(const Voxeld__V1__PosegraphReadResponse *reply,
+                                      const char *name, int64_t stamp_ns,
+                                      size_t max_bytes, struct vxd_text *text,
+                                      struct vxd_err *err);
 /* Appends a line about an object as a Log, of the level INFO. */
 void vxd_fox_log_message(const char *name, const char *message, int64_t stamp_ns,
                          struct vxd_text *text);
 
-/* Appends the transforms of a frame to its low corner, as a field of FrameTransforms. */
+/* Appends the transform of a frame to a thing's, as a field of FrameTransforms. */
 void vxd_fox_transform(struct vxd_text *text, const char *parent, const char *prefix,
-                       const char *name, const Voxeld__V1__Vec3 *origin,
+                       const char *name, const double place[3], const double turn[4],
                        int64_t stamp_ns);
 
 #endif

@@ -116,21 +116,32 @@ void vxd_fox_vector(struct vxd_text *text, uint32_t field, double x, double y, d
     vxd_fox_close(text, at);
 }
 
-static void append_no_rotation(struct vxd_text *text, uint32_t field)
+static void append_turn(struct vxd_text *text, uint32_t field, const double turn[4])
 {
     size_t at = vxd_fox_open(text, field);
 
-    vxd_fox_double(text, 4, 1); /* w; what is not written is 0 */
+    for (uint32_t i = 0; i < 4; i++) {
+        vxd_fox_double(text, i + 1, turn[i]);
+    }
+    vxd_fox_close(text, at);
+}
+
+void vxd_fox_turned_pose(struct vxd_text *text, uint32_t field, const double place[3],
+                         const double turn[4])
+{
+    size_t at = vxd_fox_open(text, field);
+
+    vxd_fox_vector(text, 1, place[0], place[1], place[2]);
+    append_turn(text, 2, turn);
     vxd_fox_close(text, at);
 }
 
 void vxd_fox_pose(struct vxd_text *text, uint32_t field, double x, double y, double z)
 {
-    size_t at = vxd_fox_open(text, field);
+    const double place[3] = {x, y, z};
+    const double turn[4] = {0, 0, 0, 1};
 
-    vxd_fox_vector(text, 1, x, y, z);
-    append_no_rotation(text, 2);
-    vxd_fox_close(text, at);
+    vxd_fox_turned_pose(text, field, place, turn);
 }
 
 void vxd_fox_colour(struct vxd_text *text, uint32_t field, double r, double g, double b,
@@ -166,7 +177,8 @@ void vxd_fox_packed_colour(struct vxd_text *text, uint32_t field, uint32_t offse
 }
 
 void vxd_fox_transform(struct vxd_text *text, const char *parent, const char *prefix,
-                       const char *name, const Voxeld__V1__Vec3 *origin, int64_t stamp_ns)
+                       const char *name, const double place[3], const double turn[4],
+                       int64_t stamp_ns)
 {
     size_t at = vxd_fox_open(text, 1);
     char child[VXD_NAME_BYTES + 16];
@@ -175,8 +187,7 @@ void vxd_fox_transform(struct vxd_text *text, const char *parent, const char *pr
     vxd_fox_time(text, 1, stamp_ns);
     vxd_fox_string(text, 2, parent);
     vxd_fox_string(text, 3, child);
-    vxd_fox_vector(text, 4, origin != NULL ? origin->x : 0,
-                   origin != NULL ? origin->y : 0, origin != NULL ? origin->z : 0);
-    append_no_rotation(text, 5);
+    vxd_fox_vector(text, 4, place[0], place[1], place[2]);
+    append_turn(text, 5, turn);
     vxd_fox_close(text, at);
 }

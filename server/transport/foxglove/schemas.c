@@ -17,6 +17,7 @@ const char *vxd_foxglove_schema_name(enum vxd_foxglove_schema schema)
         [VXD_FOXGLOVE_IMAGE] = "foxglove.CompressedImage",
         [VXD_FOXGLOVE_LASER_SCAN] = "foxglove.LaserScan",
         [VXD_FOXGLOVE_POSE] = "foxglove.PoseInFrame",
+        [VXD_FOXGLOVE_POSES] = "foxglove.PosesInFrame",
         [VXD_FOXGLOVE_LOG] = "foxglove.Log"};
 
     return names[schema];
@@ -42,6 +43,8 @@ void vxd_foxglove_schema_append(enum vxd_foxglove_schema schema, struct vxd_text
         [VXD_FOXGLOVE_LASER_SCAN] = {vxd_foxglove_LaserScan,
                                      &vxd_foxglove_LaserScan_bytes},
         [VXD_FOXGLOVE_POSE] = {vxd_foxglove_PoseInFrame, &vxd_foxglove_PoseInFrame_bytes},
+        [VXD_FOXGLOVE_POSES] = {vxd_foxglove_PosesInFrame,
+                                &vxd_foxglove_PosesInFrame_bytes},
         [VXD_FOXGLOVE_LOG] = {vxd_foxglove_Log, &vxd_foxglove_Log_bytes}};
     size_t n_bytes = *sets[schema].n_bytes;
     size_t n_chars = vxd_base64_encoded_bytes(n_bytes);

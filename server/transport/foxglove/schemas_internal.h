@@ -21,6 +21,8 @@ extern const char vxd_foxglove_Log[];
 extern const size_t vxd_foxglove_Log_bytes;
 extern const char vxd_foxglove_LaserScan[];
 extern const size_t vxd_foxglove_LaserScan_bytes;
+extern const char vxd_foxglove_PosesInFrame[];
+extern const size_t vxd_foxglove_PosesInFrame_bytes;
 extern const char vxd_foxglove_PoseInFrame[];
 extern const size_t vxd_foxglove_PoseInFrame_bytes;
 

@@ -16,11 +16,10 @@ bool vxd_fox_needs_sensor(enum vxd_foxglove_schema schema)
     return schema == VXD_FOXGLOVE_POSE || schema == VXD_FOXGLOVE_LASER_SCAN;
 }
 
-void vxd_fox_take_sensor(struct vxd_fox_thing *thing, const Voxeld__V1__SceneInfo *info)
+void vxd_fox_take_sensor(struct vxd_fox_thing *thing, const Voxeld__V1__Pose *pose,
+                         int64_t sensor_ns)
 {
-    const Voxeld__V1__Pose *pose = info->t_map_sensor;
-
-    thing->sensor_ns = pose != NULL ? info->sensor_ns : 0;
+    thing->sensor_ns = pose != NULL ? sensor_ns : 0;
     memset(thing->place, 0, sizeof thing->place);
     memset(thing->turn, 0, sizeof thing->turn);
     thing->turn[3] = 1;

@@ -10,31 +10,40 @@
 #include "server/transport/foxglove/foxglove_internal.h"
 #include "voxeld/v1/watch.pb-c.h"
 
-/* Channels of a scene and of a volume, in the order of their ids. */
-#define VXD_FOX_SCENE_CHANNELS 7
-#define VXD_FOX_VOLUME_CHANNELS 1
+/* Channels of a thing at most, those of a scene. */
+#define VXD_FOX_MOST_CHANNELS 7
 /* The ids of the transforms and of the log; others follow. */
 #define VXD_FOX_TRANSFORMS_ID 1
 #define VXD_FOX_LOG_ID 2
 #define VXD_FOX_MOST_FRAME 64
 
-/* A scene or a volume. */
+enum vxd_fox_kind {
+    VXD_FOX_SCENE,
+    VXD_FOX_VOLUME,
+    VXD_FOX_POSEGRAPH,
+    VXD_FOX_ODOMETRY,
+    VXD_FOX_N_KINDS
+};
+
 struct vxd_fox_thing {
-    bool is_volume;
+    enum vxd_fox_kind kind;
     bool is_there; /* in the list that is being read */
     char name[VXD_NAME_BYTES];
     char frame[VXD_FOX_MOST_FRAME]; /* that its place is in */
     Voxeld__V1__Vec3 origin;
     bool has_place;
     uint64_t generation;
-    uint64_t version; /* the newest; of a volume its stamp */
+    /* The newest; of a volume its stamp, of a pose graph also how much is in it, of an odometry how often
+     * it was seen to have changed. */
+    uint64_t version;
     int64_t changed_ns;
     int64_t created_ns;
     uint32_t first_id; /* of its channels */
-    /* Of a scene: where the sensor of its newest scan was; not known where that is 0. */
+    /* Of a scene and an odometry: where the sensor of the newest scan was; not known where that is 0. */
     int64_t sensor_ns;
     double place[3];
-    double turn[4]; /* x, y, z, w */
+    double turn[4];   /* x, y, z, w */
+    uint64_t n_scans; /* of an odometry */
 };
 
 struct vxd_fox_subscription {
@@ -63,9 +72,12 @@ enum vxd_fox_job_kind {
     VXD_FOX_NOTHING,
     VXD_FOX_LIST_SCENES,
     VXD_FOX_LIST_VOLUMES,
+    VXD_FOX_LIST_POSEGRAPHS,
+    VXD_FOX_LIST_ODOMETRIES,
     VXD_FOX_EXPORT,
     VXD_FOX_COSTMAP,
     VXD_FOX_MESH,
+    VXD_FOX_GRAPH, /* a pose graph's poses or edges */
     VXD_FOX_RENDER /* a picture or a planar scan */
 };
 
@@ -109,7 +121,8 @@ struct vxd_foxglove {
     Voxeld__V1__WatchPoint after;
     bool has_after;
     bool must_list_scenes;
-    int64_t volumes_ns; /* when they were listed */
+    int64_t
+        listed_ns[VXD_FOX_N_KINDS]; /* when things of a kind were listed last; 0: never */
     struct vxd_fox_thing *things;
     size_t n_things;
     size_t capacity;
@@ -123,10 +136,15 @@ struct vxd_foxglove {
 /* --- channels.c: all with the lock held ------------------------------------------------------ */
 
 /* The thing of this name, made where make is set; NULL where there is none, or no memory. */
-struct vxd_fox_thing *vxd_fox_thing_find(struct vxd_foxglove *viewer, bool is_volume,
-                                         const char *name, bool make);
+struct vxd_fox_thing *vxd_fox_thing_find(struct vxd_foxglove *viewer,
+                                         enum vxd_fox_kind kind, const char *name,
+                                         bool make);
 /* Takes the thing away, its channels and their subscriptions, and says so. */
 void vxd_fox_thing_remove(struct vxd_foxglove *viewer, size_t index);
+/* A list of all things of a kind: between these, those that are in it are marked as there. Things that are
+ * new since n_before are advertised, and those that are not there taken away. */
+size_t vxd_fox_list_begin(struct vxd_foxglove *viewer, enum vxd_fox_kind kind);
+void vxd_fox_list_end(struct vxd_foxglove *viewer, size_t n_before);
 /* The thing behind a channel, and which of its channels that is; NULL where there is none. */
 struct vxd_fox_thing *vxd_fox_thing_of(struct vxd_foxglove *viewer, uint32_t channel,
                                        uint32_t *which);
@@ -134,6 +152,8 @@ struct vxd_fox_thing *vxd_fox_thing_of(struct vxd_foxglove *viewer, uint32_t cha
 enum vxd_foxglove_schema vxd_fox_schema_of(const struct vxd_fox_thing *thing,
                                            uint32_t which);
 void vxd_fox_send_server_info(struct vxd_foxglove *viewer);
+/* Whether somebody has subscribed to a thing of this kind. */
+bool vxd_fox_watches(struct vxd_foxglove *viewer, enum vxd_fox_kind kind);
 /* Says which channels there are: the transforms' and those of things from this index on. */
 void vxd_fox_advertise(struct vxd_foxglove *viewer, bool with_transforms, size_t from);
 /* level: 0 information, 1 warning, 2 error. */
@@ -148,8 +168,9 @@ void vxd_fox_unsubscribe(struct vxd_foxglove *viewer,
 
 /* Whether a schema's messages depend on where a sensor was. */
 bool vxd_fox_needs_sensor(enum vxd_foxglove_schema schema);
-/* Takes the sensor's pose from what is known of a scene. */
-void vxd_fox_take_sensor(struct vxd_fox_thing *thing, const Voxeld__V1__SceneInfo *info);
+/* Takes the sensor's pose, NULL: none is known. */
+void vxd_fox_take_sensor(struct vxd_fox_thing *thing, const Voxeld__V1__Pose *pose,
+                         int64_t sensor_ns);
 /* Writes the request of a picture or a planar scan, for the job. False: there is none to make, as
  * no sensor is known. */
 bool vxd_fox_ask_render(struct vxd_fox_job *job, const struct vxd_fox_thing *thing,
@@ -176,6 +197,22 @@ enum vxd_status vxd_fox_take_mesh(struct vxd_fox_job *job, struct vxd_fox_subscr
                                   const Voxeld__V1__VolumeExtractResponse *output,
                                   size_t max_bytes, struct vxd_text *text,
                                   struct vxd_err *err);
+
+/* --- pose_work.c: with the lock held ------------------------------------------------------------ */
+
+/* Takes what there is of a list. */
+void vxd_fox_take_posegraphs(struct vxd_foxglove *viewer,
+                             const Voxeld__V1__PosegraphListResponse *output);
+void vxd_fox_take_odometries(struct vxd_foxglove *viewer,
+                             const Voxeld__V1__OdometryListResponse *output);
+/* Writes the request of a pose graph's poses, or edges. */
+void vxd_fox_ask_graph(struct vxd_fox_job *job, char *body, size_t capacity);
+/* Appends the message of its reply.
+ * errors  INTERNAL, RESOURCE_EXHAUSTED (edges of more than max_bytes) */
+enum vxd_status vxd_fox_take_graph(const struct vxd_fox_job *job,
+                                   const Voxeld__V1__PosegraphReadResponse *output,
+                                   size_t max_bytes, struct vxd_text *text,
+                                   struct vxd_err *err);
 
 /* --- work.c ----------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a viewer asks the methods, and the messages that it makes of their replies. One request
- * waits for changes of scenes all the time; volumes tell nobody of theirs, so they are listed from
- * time to time. Of all subscriptions whose newest version was not sent, one after the other gets
+ * waits for changes of scenes all the time; of volumes, pose graphs and odometries nothing says so, and they
+ * are listed from time to time. Of all subscriptions whose newest version was not sent, one after the other gets
  * its turn, when what was sent before has left. */
 #include <inttypes.h>
 #include <math.h>
@@ -16,9 +16,11 @@ enum {
     MOST_LEVEL = 21
 };
 
-/* How long a watch waits, which is also how long nobody looks at volumes. */
+/* How long a watch waits, which is also how long nobody looks at what is listed: by default, where somebody
+ * watches it, and where it is where a sensor is now. */
 #define WAIT_MS 2000u
-#define VOLUME_WAIT_MS 1000u
+#define LIST_WAIT_MS 1000u
+#define POSE_WAIT_MS 200u
 #define SPARE_MS 1000u
 
 struct body {
@@ -94,23 +96,41 @@ static void submit(struct vxd_foxglove *viewer, enum vxd_fox_work work,
 
 /* --- what is to be done: with the lock held -------------------------------------------------- */
 
-static bool watches_volumes(struct vxd_foxglove *viewer)
+/* Whether somebody wants to know where an odometry's sensor is: by its channel, or as a transform. */
+static bool follows_odometries(struct vxd_foxglove *viewer)
 {
-    for (size_t i = 0; i < viewer->n_subscriptions; i++) {
-        uint32_t which;
-        const struct vxd_fox_thing *thing =
-            vxd_fox_thing_of(viewer, viewer->subscriptions[i].channel, &which);
+    bool has_transforms = false;
+    bool has_odometry = false;
 
-        if (thing != NULL && thing->is_volume) {
-            return true;
-        }
+    for (size_t i = 0; i < viewer->n_subscriptions; i++) {
+        has_transforms =
+            has_transforms || viewer->subscriptions[i].channel == VXD_FOX_TRANSFORMS_ID;
     }
-    return false;
+    for (size_t i = 0; i < viewer->n_things; i++) {
+        has_odometry = has_odometry || viewer->things[i].kind == VXD_FOX_ODOMETRY;
+    }
+    return has_odometry && (has_transforms || vxd_fox_watches(viewer, VXD_FOX_ODOMETRY));
+}
+
+/* How long nobody looks at things of a kind. */
+static uint32_t list_wait_ms(struct vxd_foxglove *viewer, enum vxd_fox_kind kind)
+{
+    if (kind == VXD_FOX_ODOMETRY) {
+        return follows_odometries(viewer) ? POSE_WAIT_MS : WAIT_MS;
+    }
+    return vxd_fox_watches(viewer, kind) ? LIST_WAIT_MS : WAIT_MS;
 }
 
 static uint32_t wait_ms(struct vxd_foxglove *viewer)
 {
-    return watches_volumes(viewer) ? VOLUME_WAIT_MS : WAIT_MS;
+    uint32_t least = WAIT_MS;
+
+    for (int kind = VXD_FOX_VOLUME; kind < VXD_FOX_N_KINDS; kind++) {
+        uint32_t ms = list_wait_ms(viewer, (enum vxd_fox_kind)kind);
+
+        least = ms < least ? ms : least;
+    }
+    return least;
 }
 
 static bool choose_heads(struct vxd_foxglove *viewer, struct body *body)
@@ -165,10 +185,14 @@ static const char *ask_for(struct vxd_foxglove *viewer, struct vxd_fox_subscript
                                 .changed_ns = thing->changed_ns,
                                 .level = s->level};
     memcpy(job->name, thing->name, sizeof job->name);
-    if (thing->is_volume) {
+    if (thing->kind == VXD_FOX_VOLUME) {
         vxd_fox_begin_mesh(s, job);
         vxd_fox_ask_mesh(job, body->text, sizeof body->text);
         return "volume_extract";
+    }
+    if (thing->kind == VXD_FOX_POSEGRAPH) {
+        vxd_fox_ask_graph(job, body->text, sizeof body->text);
+        return "posegraph_read";
     }
     if (schema == VXD_FOXGLOVE_IMAGE || schema == VXD_FOXGLOVE_LASER_SCAN) {
         return vxd_fox_ask_render(job, thing, body->text, sizeof body->text)
@@ -228,6 +252,16 @@ static const char *choose_subscription(struct vxd_foxglove *viewer, struct body 
     return NULL;
 }
 
+/* How things of a kind are listed; scenes are asked for in another way. */
+static const struct {
+    const char *method;
+    enum vxd_fox_job_kind job;
+} lists[VXD_FOX_N_KINDS] = {
+    [VXD_FOX_VOLUME] = {"volume_list", VXD_FOX_LIST_VOLUMES},
+    [VXD_FOX_POSEGRAPH] = {"posegraph_list", VXD_FOX_LIST_POSEGRAPHS},
+    [VXD_FOX_ODOMETRY] = {"odometry_list", VXD_FOX_LIST_ODOMETRIES},
+};
+
 /* The method of the next request for data, and its job; NULL: nothing is to be done. */
 static const char *choose_data(struct vxd_foxglove *viewer, struct body *body)
 {
@@ -247,11 +281,16 @@ static const char *choose_data(struct vxd_foxglove *viewer, struct body *body)
         *job = (struct vxd_fox_job){.kind = VXD_FOX_LIST_SCENES};
         return "scene_list";
     }
-    if (viewer->volumes_ns == 0 ||
-        now_ns - viewer->volumes_ns >= wait_ms(viewer) * INT64_C(1000000)) {
-        viewer->volumes_ns = now_ns;
-        *job = (struct vxd_fox_job){.kind = VXD_FOX_LIST_VOLUMES};
-        return "volume_list";
+    for (int kind = VXD_FOX_VOLUME; kind < VXD_FOX_N_KINDS; kind++) {
+        int64_t *listed_ns = &viewer->listed_ns[kind];
+        int64_t wait_ns =
+            list_wait_ms(viewer, (enum vxd_fox_kind)kind) * INT64_C(1000000);
+
+        if (*listed_ns == 0 || now_ns - *listed_ns >= wait_ns) {
+            *listed_ns = now_ns;
+            *job = (struct vxd_fox_job){.kind = lists[kind].job};
+            return lists[kind].method;
+        }
     }
     job->kind = VXD_FOX_NOTHING;
     return choose_subscription(viewer, body);
@@ -305,11 +344,18 @@ static void send_transforms(struct vxd_foxglove *viewer, struct vxd_fox_subscrip
 
     begin_data(&text, s->id);
     for (size_t i = 0; i < viewer->n_things; i++) {
+        static const char *const prefixes[] = {[VXD_FOX_SCENE] = "scene",
+                                               [VXD_FOX_VOLUME] = "volume",
+                                               [VXD_FOX_ODOMETRY] = "odometry"};
+        static const double level[4] = {0, 0, 0, 1};
         const struct vxd_fox_thing *thing = &viewer->things[i];
+        const double origin[3] = {thing->origin.x, thing->origin.y, thing->origin.z};
+        bool moves = thing->kind == VXD_FOX_ODOMETRY;
 
         if (thing->has_place) {
-            vxd_fox_transform(&text, thing->frame, thing->is_volume ? "volume" : "scene",
-                              thing->name, &thing->origin, thing->created_ns);
+            vxd_fox_transform(&text, thing->frame, prefixes[thing->kind], thing->name,
+                              moves ? thing->place : origin, moves ? thing->turn : level,
+                              moves ? thing->sensor_ns : thing->created_ns);
         }
     }
     s->is_sent = true;
@@ -355,7 +401,8 @@ static bool watches_sensors(struct vxd_foxglove *viewer)
         const struct vxd_fox_thing *thing =
             vxd_fox_thing_of(viewer, viewer->subscriptions[i].channel, &which);
 
-        if (thing != NULL && vxd_fox_needs_sensor(vxd_fox_schema_of(thing, which))) {
+        if (thing != NULL && thing->kind == VXD_FOX_SCENE &&
+            vxd_fox_needs_sensor(vxd_fox_schema_of(thing, which))) {
             return true;
         }
     }
@@ -370,13 +417,14 @@ static void take_heads(struct vxd_foxglove *viewer,
     size_t n_before = viewer->n_things;
 
     for (size_t i = 0; i < viewer->n_things; i++) {
-        viewer->things[i].is_there = viewer->things[i].is_volume ||
+        viewer->things[i].is_there = viewer->things[i].kind != VXD_FOX_SCENE ||
                                      !output->is_complete ||
                                      output->kind != VOXELD__V1__WATCH_KIND__WATCH_HEADS;
     }
     for (size_t i = 0; i < output->n_heads; i++) {
         const Voxeld__V1__WatchHead *head = output->heads[i];
-        struct vxd_fox_thing *thing = vxd_fox_thing_find(viewer, false, head->name, true);
+        struct vxd_fox_thing *thing =
+            vxd_fox_thing_find(viewer, VXD_FOX_SCENE, head->name, true);
 
         if (thing == NULL) {
             vxd_socket_close(viewer->socket, VXD_SOCKET_FAULT, "no memory");
@@ -398,21 +446,14 @@ static void take_heads(struct vxd_foxglove *viewer,
     }
     for (size_t i = 0; i < output->n_dropped; i++) {
         struct vxd_fox_thing *thing =
-            vxd_fox_thing_find(viewer, false, output->dropped[i], false);
+            vxd_fox_thing_find(viewer, VXD_FOX_SCENE, output->dropped[i], false);
 
         if (thing != NULL) {
             thing->is_there = false;
             send_log(viewer, output->dropped[i], 0, "dropped");
         }
     }
-    if (viewer->n_things > n_before) {
-        vxd_fox_advertise(viewer, false, n_before);
-    }
-    for (size_t i = viewer->n_things; i > 0; i--) {
-        if (!viewer->things[i - 1].is_there) {
-            vxd_fox_thing_remove(viewer, i - 1);
-        }
-    }
+    vxd_fox_list_end(viewer, n_before);
     for (size_t i = 0; i < viewer->n_subscriptions; i++) {
         struct vxd_fox_subscription *s = &viewer->subscriptions[i];
 
@@ -448,14 +489,14 @@ static void take_scenes(struct vxd_foxglove *viewer,
     for (size_t i = 0; i < output->n_scenes; i++) {
         const Voxeld__V1__SceneInfo *info = output->scenes[i];
         struct vxd_fox_thing *thing =
-            vxd_fox_thing_find(viewer, false, info->name, false);
+            vxd_fox_thing_find(viewer, VXD_FOX_SCENE, info->name, false);
 
         if (thing != NULL && info->spec != NULL) {
             if (!thing->has_place || thing->created_ns != info->created_ns) {
                 set_place(viewer, thing, info->spec->frame_id, info->spec->origin,
                           info->created_ns);
             }
-            vxd_fox_take_sensor(thing, info);
+            vxd_fox_take_sensor(thing, info->t_map_sensor, info->sensor_ns);
         }
     }
 }
@@ -463,14 +504,12 @@ static void take_scenes(struct vxd_foxglove *viewer,
 static void take_volumes(struct vxd_foxglove *viewer,
                          const Voxeld__V1__VolumeListResponse *output)
 {
-    size_t n_before = viewer->n_things;
+    size_t n_before = vxd_fox_list_begin(viewer, VXD_FOX_VOLUME);
 
-    for (size_t i = 0; i < viewer->n_things; i++) {
-        viewer->things[i].is_there = !viewer->things[i].is_volume;
-    }
     for (size_t i = 0; i < output->n_volumes; i++) {
         const Voxeld__V1__VolumeInfo *info = output->volumes[i];
-        struct vxd_fox_thing *thing = vxd_fox_thing_find(viewer, true, info->name, true);
+        struct vxd_fox_thing *thing =
+            vxd_fox_thing_find(viewer, VXD_FOX_VOLUME, info->name, true);
 
         if (thing == NULL) {
             vxd_socket_close(viewer->socket, VXD_SOCKET_FAULT, "no memory");
@@ -483,14 +522,7 @@ static void take_volumes(struct vxd_foxglove *viewer,
         thing->generation = info->generation;
         thing->version = info->stamp;
     }
-    if (viewer->n_things > n_before) {
-        vxd_fox_advertise(viewer, false, n_before);
-    }
-    for (size_t i = viewer->n_things; i > 0; i--) {
-        if (!viewer->things[i - 1].is_there) {
-            vxd_fox_thing_remove(viewer, i - 1);
-        }
-    }
+    vxd_fox_list_end(viewer, n_before);
 }
 
 /* The subscription that the job is for; NULL where it has ended meanwhile. */
@@ -573,6 +605,11 @@ static void take_subscribed(struct vxd_foxglove *viewer, const ProtobufCMessage 
 
         status = vxd_fox_take_render(job, picture, viewer->max_bytes, &text, &err);
         mark_sent(s, picture->generation, picture->version);
+    } else if (job->kind == VXD_FOX_GRAPH) {
+        status =
+            vxd_fox_take_graph(job, (const Voxeld__V1__PosegraphReadResponse *)output,
+                               viewer->max_bytes, &text, &err);
+        mark_sent(s, job->generation, job->version);
     } else if (job->kind == VXD_FOX_MESH) {
         status = vxd_fox_take_mesh(&viewer->job, s,
                                    (const Voxeld__V1__VolumeExtractResponse *)output,
@@ -638,6 +675,13 @@ static void take_data(struct vxd_foxglove *viewer, const ProtobufCMessage *outpu
         break;
     case VXD_FOX_LIST_VOLUMES:
         take_volumes(viewer, (const Voxeld__V1__VolumeListResponse *)output);
+        break;
+    case VXD_FOX_LIST_POSEGRAPHS:
+        vxd_fox_take_posegraphs(viewer,
+                                (const Voxeld__V1__PosegraphListResponse *)output);
+        break;
+    case VXD_FOX_LIST_ODOMETRIES:
+        vxd_fox_take_odometries(viewer, (const Voxeld__V1__OdometryListResponse *)output);
         break;
     default:
         take_subscribed(viewer, output);

@@ -4,7 +4,7 @@
  * pictures of volumes. The query becomes a request of scene_render, scene_grid or volume_render, and
  * the reply's file the answer. The entity tag of a scene's is of its generation, which its palette
  * belongs to, its version, and the request; a client that has that file gets 304 without its being
- * made again. Volumes change in place, and their pictures are not kept. */
+ * made again. Volumes change in place, and pictures with them are not kept. */
 #include "server/transport/http/http_internal.h"
 
 #include <inttypes.h>
@@ -34,7 +34,8 @@ enum value_kind {
     KIND_BAND,   /* low,high or, of a layer, low */
     KIND_SIZE,   /* WIDTHxHEIGHT */
     KIND_AT,     /* a version's number, or a snapshot's name */
-    KIND_TEXT
+    KIND_TEXT,
+    KIND_NAMES /* A,B,... */
 };
 
 struct choices {
@@ -96,6 +97,8 @@ static const struct parameter of_pictures[] = {
     {"z_high_m", KIND_NUMBER, "zHighM", NULL, NULL},
     {"detail", KIND_NUMBER, "detail", NULL, NULL},
     {"clip", KIND_BOX, "clip", NULL, NULL},
+    {"volumes", KIND_NAMES, "volumes", NULL, NULL},
+    {"min_weight", KIND_NUMBER, "minWeight", NULL, NULL},
     {"quality", KIND_COUNT, "quality", NULL, NULL},
     {"size", KIND_SIZE, "height", NULL, NULL},
     {"at", KIND_AT, "at", NULL, NULL},
@@ -275,6 +278,25 @@ static enum vxd_status write_at(struct vxd_text *text, const char *value,
     return VXD_OK;
 }
 
+/* "A,B,..." */
+static void write_names(struct vxd_text *text, const char *value)
+{
+    const char *comma = "[";
+
+    for (;;) {
+        size_t n_bytes = strcspn(value, ",");
+
+        vxd_text_printf(text, "%s", comma);
+        vxd_text_json_string(text, value, n_bytes);
+        if (value[n_bytes] == '\0') {
+            break;
+        }
+        value += n_bytes + 1;
+        comma = ",";
+    }
+    vxd_text_append(text, "]", 1);
+}
+
 /* Writes what is made of numbers. */
 static enum vxd_status write_numbers(struct vxd_text *text,
                                      const struct parameter *parameter, const char *value,
@@ -347,6 +369,9 @@ static enum vxd_status write_value(struct vxd_text *text,
     case KIND_TEXT:
         vxd_text_json_string(text, value, strlen(value));
         return VXD_OK;
+    case KIND_NAMES:
+        write_names(text, value);
+        return VXD_OK;
     default:
         break;
     }
@@ -361,6 +386,13 @@ static const char *find_item(const struct vxd_http_exchange *exchange, const cha
         }
     }
     return NULL;
+}
+
+/* Whether volumes are in the file, which change in place. */
+static bool has_volumes(const struct vxd_http_exchange *exchange)
+{
+    return exchange->file->of == &volume_pictures ||
+           find_item(exchange, "volumes") != NULL;
 }
 
 static enum vxd_status check_keys(const struct vxd_http_exchange *exchange,
@@ -467,7 +499,7 @@ static enum vxd_status answer_unchanged(struct vxd_http_exchange *exchange,
 
     VXD_TRY(vxd_http_check_read(exchange, exchange->method->name, exchange->file_object,
                                 err));
-    if (exchange->file->of == &volume_pictures) {
+    if (has_volumes(exchange)) {
         return VXD_OK;
     }
     if (!vxd_scenes_get_version(exchange->http->server->scenes, exchange->file_object,
@@ -576,6 +608,9 @@ enum vxd_status vxd_http_set_file(struct vxd_http_exchange *exchange,
 
     if (exchange->file->of == &volume_pictures) {
         return set_file(exchange, &volume->image, err);
+    }
+    if (has_volumes(exchange)) {
+        return set_file(exchange, &render->image, err);
     }
     return exchange->file->of == &costmaps
                ? set_kept_file(exchange, &grid->file, grid->generation, grid->version,

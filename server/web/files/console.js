@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A console for the API: a method, its request as JSON with completion from the OpenAPI document, and
 // the reply. What was typed last for a method is kept in this browser.
+import { clamp } from './math.js';
 import { el, ms } from './names.js';
 import { clientId, getJson } from './session.js';
 
 const MOST_SHOWN = 60000; // characters of a reply
+const CHOICES_PX = 240; // of the list of completions, where there is room
 
 // The members of a JSON object that is being typed, up to where the cursor is: names of the enclosing
 // members, whether a name or a value is being typed, and its beginning.
@@ -167,7 +169,24 @@ class Console {
       },
     }, el('b', {}, f.text), el('span', { class: 'dim' }, f.help.split('\n')[0].slice(0, 110)))));
     this.choices.hidden = this.found.length === 0;
+    if (this.found.length) this.dock();
     this.mark();
+  }
+
+  // Under the line that is typed, or over it where there is more room: all of it within the window.
+  dock() {
+    const box = this.body.getBoundingClientRect();
+    const style = getComputedStyle(this.body);
+    const line = parseFloat(style.lineHeight);
+    const row = this.body.value.slice(0, this.body.selectionStart).split('\n').length - 1;
+    const y = clamp(parseFloat(style.paddingTop) + row * line - this.body.scrollTop, 0, box.height - line);
+    const under = innerHeight - box.top - y - line;
+    const over = box.top + y - (document.querySelector('.bar')?.getBoundingClientRect().bottom || 0);
+    this.choices.style.maxHeight = `${CHOICES_PX}px`;
+    const isUnder = under - 12 >= this.choices.offsetHeight || under >= over;
+    this.choices.style.maxHeight = `${Math.max(Math.min(CHOICES_PX, (isUnder ? under : over) - 12), 3 * line)}px`;
+    this.choices.style.top = isUnder ? `${y + line + 4}px` : 'auto';
+    this.choices.style.bottom = isUnder ? 'auto' : `${this.choices.offsetParent.getBoundingClientRect().bottom - box.top - y + 4}px`;
   }
 
   mark() {

@@ -56,7 +56,7 @@ export function fallbackColour(material) {
 const READERS = {
   INT8: [Int8Array, 1], UINT8: [Uint8Array, 1], INT16: [Int16Array, 2], UINT16: [Uint16Array, 2],
   INT32: [Int32Array, 4], UINT32: [Uint32Array, 4], FLOAT32: [Float32Array, 4],
-  FLOAT64: [Float64Array, 8], INT64: [BigInt64Array, 8],
+  FLOAT64: [Float64Array, 8], INT64: [BigInt64Array, 8], UINT64: [BigUint64Array, 8],
 };
 
 // Colours from low to high, 0 to 1: blue over green and yellow to red.

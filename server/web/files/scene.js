@@ -169,7 +169,7 @@ class ScenePage {
       this.setRadius();
       await this.timeline.load(call, this.name);
       this.showVersion();
-      this.layers.loadVolumes().catch(() => null);
+      this.layers.loadOthers().catch(() => null);
     } catch (error) {
       this.state(error.status === 404 ? 'There is no such scene.' : error.message);
       this.app.fail(error);

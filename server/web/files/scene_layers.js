@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What may lie over a scene's picture: what a version changed, the costmap, distances at a height,
-// volumes; and the section that cuts the scene open. Each is fetched when it is switched on, and again
+// volumes, poses; and the section that cuts the scene open. Each is fetched when it is switched on, and again
 // when the scene changes.
 import { sameColour } from './layers.js';
 import { clamp } from './math.js';
 import { el, metres, numbers, ramp, tensor } from './names.js';
 import { call, getJson } from './session.js';
 import { CHANGES } from './timeline.js';
+import { Poses } from './poses.js';
 import { VolumeMesh } from './volume_mesh.js';
 
 const MOST_CELLS = 200000; // of changes
@@ -28,6 +29,7 @@ export class SceneLayers {
     this.page = page;
     this.on = new Set();
     this.volumes = new Map(); // name -> VolumeMesh
+    this.poses = new Poses({ setLayer: (name, layer) => this.view.setLayer(name, layer) }, (...why) => page.app.fail(...why));
     this.height = null;
     this.cut = { axis: -1, share: 0.5, keepsLow: true };
     this.element = el('section', { 'aria-label': 'Layers' }, el('h2', {}, 'Layers'), this.buildRows(), this.buildHeight(),
@@ -40,6 +42,7 @@ export class SceneLayers {
 
   close() {
     for (const mesh of this.volumes.values()) mesh.close();
+    this.poses.close();
   }
 
   // --- elements -------------------------------------------------------------------------------
@@ -57,7 +60,7 @@ export class SceneLayers {
     }));
     this.volumeRows = el('div', {});
     return el('div', {}, this.row('changes', 'What this version changed'), this.legend,
-      this.row('costmap', 'Costmap'), this.row('distance', 'Distances to obstacles'), this.volumeRows);
+      this.row('costmap', 'Costmap'), this.row('distance', 'Distances to obstacles'), this.volumeRows, this.poses.element);
   }
 
   buildHeight() {
@@ -79,8 +82,9 @@ export class SceneLayers {
     return el('div', {}, el('div', { class: 'segments four' }, ...this.axisButtons), this.cutRow);
   }
 
-  // The volumes that there are, as rows.
-  async loadVolumes() {
+  // The volumes, pose graphs and odometries that there are, as rows.
+  async loadOthers() {
+    this.poses.load().catch(() => null);
     const { volumes = [] } = await getJson('/v1/volumes');
     this.volumeRows.replaceChildren(...volumes.map((v) => this.row(`volume-${v.name}`, `Volume ${v.name}`)));
   }

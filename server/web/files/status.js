@@ -5,6 +5,7 @@ import { getJson } from './session.js';
 import { Chart } from './charts.js';
 
 const EVERY_MS = 1000;
+const STAGES = { waits: 'waits for its turn', runs: 'runs', commits: 'waits for the disk' };
 
 // Requests that people and programs sent; what pages like this one ask for all the time is not among them.
 const OWN = new Set(['status', 'scene_watch']);
@@ -50,7 +51,7 @@ function rows(body, items) {
 
 function panel(title, columns, body) {
   return el('section', { class: 'panel' }, el('h2', {}, title),
-    el('div', { class: 'table-wrap' }, el('table', {},
+    el('div', { class: 'table-wrap', tabindex: '0', role: 'region', 'aria-label': title }, el('table', {},
       el('thead', {}, el('tr', {}, ...columns.map(([name, kind]) => el('th', { class: kind || '' }, name)))), body)));
 }
 
@@ -71,7 +72,7 @@ export function statusPage(app) {
     el('div', { class: 'title' }, el('h1', {}, 'Status'), state, uptime),
     el('div', { class: 'charts' }, ...Object.values(charts).map((c) => c.element)),
     el('section', { class: 'panel' }, el('h2', {}, 'Memory by owner'), memory),
-    panel('Running and waiting', [['method'], ['state'], ['token'], ['client'], ['request'], ['on the engine', 'num'], ['so far', 'num']], current),
+    panel('Running and waiting', [['method'], ['state'], ['token'], ['client'], ['request'], ['waited', 'num'], ['engine', 'num'], ['so far', 'num'], ['left', 'num']], current),
     panel('Slow requests', [['method'], ['code'], ['waited', 'num'], ['took', 'num'], ['client'], ['request'], ['when', 'num']], slow),
     panel('Methods', [['method'], ['answered', 'num'], ['failed', 'num'], ['mean', 'num']], methods));
 
@@ -98,8 +99,9 @@ export function statusPage(app) {
     ]));
     if (!slow.children.length) rows(slow, [[['No request took 10 ms or more.', 'dim']]]);
     rows(current, (s.current || []).map((r) => [
-      [r.method || ''], [r.isRunning ? 'runs' : 'waits'], [r.by || ''], [r.clientId || '', 'mono'],
-      [r.requestId || '', 'mono'], [ms(r.engineMs || 0), 'num'], [ms(r.totalMs || 0), 'num'],
+      [r.method || ''], [STAGES[r.stage] || r.stage || ''], [r.by || ''], [r.clientId || '', 'mono'],
+      [r.requestId || '', 'mono'], [ms(r.waitMs || 0), 'num'], [ms(r.engineMs || 0), 'num'],
+      [ms(r.totalMs || 0), 'num'], [ms(r.leftMs || 0), 'num'],
     ]));
     if (!current.children.length) rows(current, [[['Nothing runs or waits just now.', 'dim']]]);
     rows(methods, (s.methods || [])

@@ -2,6 +2,7 @@
 // One volume: its surface, live.
 import './viewer.js';
 import { bytes, count, el, metres } from './names.js';
+import { Poses } from './poses.js';
 import { getJson } from './session.js';
 import { VolumeMesh } from './volume_mesh.js';
 
@@ -37,11 +38,15 @@ export function volumePage(app, name) {
     state.textContent = error.status === 404 ? 'There is no such volume.' : error.message;
     if (error.status !== 404) app.fail(error);
   });
+  const poses = new Poses(view, (error, what) => app.fail(error, what));
+  const layers = el('section', { 'aria-label': 'Layers', hidden: true }, el('h2', {}, 'Layers'), poses.element);
+  poses.load().then(() => { layers.hidden = poses.element.children.length === 0; }).catch(() => null);
   const element = el('div', { class: 'stage flat' },
     el('div', { class: 'view' }, view, el('div', { class: 'hud' }, state),
       el('div', { class: 'tools', role: 'toolbar', 'aria-label': 'Tools' }, el('button', { type: 'button', title: 'The whole volume (R)', onclick: home }, 'Whole'))),
     el('aside', { class: 'side', 'aria-label': 'Volume' },
       el('section', {}, el('h1', { class: 'scene-name' }, name), facts),
+      layers,
       el('p', { class: 'dim' }, 'Drag turns, right drag moves, the wheel zooms.')));
   const onKey = (event) => event.key === 'r' && !event.target.closest('input, select, textarea, dialog') && home();
   addEventListener('keydown', onKey);
@@ -49,6 +54,7 @@ export function volumePage(app, name) {
     element,
     leave() {
       mesh.close();
+      poses.close();
       removeEventListener('keydown', onKey);
     },
   };

@@ -87,6 +87,29 @@ def load(daemon: Daemon) -> tuple[int, int]:
     return int(status.get("queueDepth", 0)), int(status.get("running", 0))
 
 
+def listed(daemon: Daemon, token: str) -> list[dict[str, Any]]:
+    headers = {"Authorization": f"Bearer {token}"}
+    found = http_call(daemon, "GET", "/v1/status", None, headers).json().get("current", [])
+    return list(found)
+
+
+def check_current(current: dict[str, list[dict[str, Any]]]) -> None:
+    """What runs and waits, as each token sees it: the administrator all of it, others their own."""
+    all_of_them = {c["requestId"]: c for c in current["admin"]}
+    long, waiting = [f"long-{i}" for i in range(4)], [f"waits-{i}" for i in range(3)]
+    assert sorted(all_of_them) == long + waiting
+    assert [c["requestId"] for c in current["admin"]][4:] == waiting, "in their order"
+    assert {c["requestId"] for c in current["planner"]} == set(all_of_them), "may administer, too"
+    assert current["viewer"] == []
+    for request_id, c in all_of_them.items():
+        runs = request_id in long
+        assert (c["method"], c["by"]) == ("self_test", "planner" if runs else "admin")
+        assert (c["stage"], c.get("isRunning", False)) == ("runs" if runs else "waits", runs)
+        assert c["leftMs"] > 0 and 0 < c["waitMs"] <= c["totalMs"]
+        assert (c["waitMs"] < c["totalMs"]) == runs
+        assert (c.get("engineMs", 0) > 0) <= runs
+
+
 def test_full_queue_says_who_filled_it_and_which_key_it_is(daemon: Daemon) -> None:
     long = admin_request(50000)  # they are cancelled when their senders go
     with contextlib.ExitStack() as stack:
@@ -107,6 +130,13 @@ def test_full_queue_says_who_filled_it_and_which_key_it_is(daemon: Daemon) -> No
         found = why(daemon, "refused")
         waits = why(daemon, "waits-2")
         runs = [why(daemon, f"long-{i}") for i in range(4)]
+        current = {token: listed(daemon, token) for token in ("admin", "planner", "viewer")}
+        with voxeld.connect(daemon.tcp, "planner", timeout=30 * SLOW) as client:
+            records = client.status().current
+        status = subprocess.run(
+            [BIN / "voxelctl", "--url", daemon.tcp, "status"],
+            capture_output=True, text=True, check=True, env={"VOXELD_TOKEN": "admin"},
+        ).stdout  # fmt: skip
         printed, printed_json = (
             subprocess.run(
                 [BIN / "voxelctl", "--url", daemon.tcp, *words, "why", "refused"],
@@ -116,6 +146,10 @@ def test_full_queue_says_who_filled_it_and_which_key_it_is(daemon: Daemon) -> No
         )  # fmt: skip
     assert (found["state"], found["code"]) == ("answered", "UNAVAILABLE")
     assert (found["key"], found["limit"], found["queuePosition"]) == ("limits.queue", "3", 3)
+    check_current(current)
+    stages = {c["requestId"]: c["stage"] for c in current["admin"]}
+    assert {c.request_id: c.stage for c in records} == stages
+    assert all(f"long-{i}" in status for i in range(4)) and "waits-2" in status
     groups = {(a["token"], a["method"], a.get("isRunning", False)): a["n"] for a in found["ahead"]}
     assert groups == {("planner", "self_test", True): 4, ("admin", "self_test", False): 3}
     assert "limits.queue = 3" in found["summary"]

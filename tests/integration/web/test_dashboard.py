@@ -8,6 +8,7 @@ import hashlib
 import os
 import re
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -229,6 +230,21 @@ def test_names_with_markup_stay_text(daemon: Daemon, browser: Browser) -> None:
         expect(alice.page.locator("tbody").nth(1)).to_contain_text(MARKUP[:60], timeout=WAIT_MS)
         alice.page.wait_for_timeout(2500)
         alice.shot("status")
+        # One that runs is above them, for as long as it runs.
+        long = {**render, "mode": "RENDER_PATH", "samples": 64, "encode": "RENDER_TENSOR"}
+        sent = headers | {"X-Request-Id": MARKUP[:60], "X-Voxeld-Timeout-Ms": "30000"}
+        path = threading.Thread(
+            target=http_call, args=(daemon, "POST", "/v1/scene_render", long, sent)
+        )
+        path.start()
+        running_ones = alice.page.locator("tbody").nth(0)
+        expect(running_ones).to_contain_text("scene_render", timeout=WAIT_MS)
+        expect(running_ones).to_contain_text(MARKUP[:60])
+        expect(running_ones).to_contain_text("runs")
+        running_ones.scroll_into_view_if_needed()
+        alice.shot("status-running")
+        path.join()
+        expect(running_ones).to_contain_text("Nothing runs", timeout=WAIT_MS)
         assert alice.page.locator("img[src=x]").count() == 0
         assert alice.page.title() == "voxeld"
 

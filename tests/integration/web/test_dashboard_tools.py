@@ -15,12 +15,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import voxeld
 from depth_scene import CAMERA, shoot
 from harness import SLOW, SOURCE, Daemon, http_call, running, wait_until
 from playwright.sync_api import Browser, Page, expect
 from semantic import write_signs
+from street_scene import scan
 from test_dashboard import (  # noqa: F401
     FEW,
     SHOTS,
@@ -30,7 +32,13 @@ from test_dashboard import (  # noqa: F401
     browser,
     n_changed,
 )
+from voxeld import Pose, PosegraphEdge, PosegraphNode
 
+# The places of a layer's lines.
+LINES_OF = """(name) => {
+  const layer = document.querySelector('voxel-view').layers.layers.get(name);
+  return layer ? layer.positions.length / 3 : 0;
+}"""
 ALICE = {"Authorization": "Bearer alice's", "Content-Type": "application/json"}
 BOB = {"Authorization": "Bearer bob's"}
 
@@ -116,6 +124,42 @@ def see_layer(visitor: Visitor, label: str, shot: str) -> None:
     assert layer_pixels(visitor.page) == 0
 
 
+def make_poses(daemon: Daemon) -> None:
+    """A ring of poses in a graph, with one edge across, and an odometry without a scan."""
+    with voxeld.connect(daemon.ipc, timeout=30 * SLOW, token="alice's") as client:
+        angles = np.arange(24) * np.pi / 12
+        poses = [
+            Pose((8 * np.cos(a), 8 * np.sin(a), 1.5), (0, 0, np.sin(a / 2), np.cos(a / 2)))
+            for a in angles
+        ]
+        client.posegraph_create("loop").add(
+            [PosegraphNode((7 << 60) + 5 * i, p) for i, p in enumerate(poses)],
+            [PosegraphEdge((7 << 60) + 5 * i, (7 << 60) + 5 * i + 5, Pose()) for i in range(23)]
+            + [PosegraphEdge(7 << 60, (7 << 60) + 60, Pose())],
+        )
+        client.odometry_create("car", max_range_m=60.0, voxel_size_m=0.8)
+
+
+def see_trail(visitor: Visitor, daemon: Daemon) -> None:
+    """An odometry's pose, and then the way that it goes while it is looked at."""
+    visitor.page.get_by_label("Odometry car").check()
+    wait_until(lambda: layer_pixels(visitor.page) > 0, 30 * SLOW, "the pose is seen")
+    assert visitor.page.evaluate(LINES_OF, "odometry-car") == 6, "the axes of one pose"
+    with voxeld.connect(daemon.ipc, timeout=30 * SLOW, token="alice's") as client:
+        car = client.odometry("car")
+        for i in range(0, 12, 2):
+            car.register(scan(i), Pose((-9.0, -9.0, 2.5)) if i == 0 else None)
+            visitor.page.wait_for_timeout(500)
+    wait_until(
+        lambda: visitor.page.evaluate(LINES_OF, "odometry-car") >= 6 + 2 * 3, 30 * SLOW,
+        "the trail is seen",
+    )  # fmt: skip
+    visitor.settle()
+    visitor.shot("layer-odometry")
+    visitor.page.get_by_label("Odometry car").uncheck()
+    assert layer_pixels(visitor.page) == 0
+
+
 def drag(page: Page, start: tuple[float, float], end: tuple[float, float]) -> None:
     page.mouse.move(*start)
     page.mouse.down()
@@ -130,6 +174,7 @@ def test_tools_layers_and_scans_of_a_scene(daemon: Daemon, browser: Browser) -> 
         page = alice.page
         page.set_viewport_size({"width": 1100, "height": 720})
         alice.log_in()
+        make_poses(daemon)
         page.get_by_role("button", name="Make an example scene").click()
         alice.settle()
         name = page.url.split("/scene/")[1].split("?")[0]
@@ -162,6 +207,8 @@ def test_tools_layers_and_scans_of_a_scene(daemon: Daemon, browser: Browser) -> 
         see_layer(alice, "What this version changed", "layer-changes")
         see_layer(alice, "Costmap", "layer-costmap")
         see_layer(alice, "Distances to obstacles", "layer-distances")
+        see_layer(alice, "Pose graph loop", "layer-posegraph")
+        see_trail(alice, daemon)
 
         # A section takes a half away; ages and labels are other pictures.
         whole = alice.settle()
@@ -221,6 +268,20 @@ def test_console_completes_and_the_tutorial_runs(daemon: Daemon, browser: Browse
         body.press_sequentially('{"name": "tutorial", "operations": [{"half')
         expect(page.get_by_role("option").first).to_contain_text("halfSpace", timeout=WAIT_MS)
         alice.shot("console")
+        typed = body.input_value()
+        body.fill('{"name": "tutorial", "operations": [{"')
+        for height in (300, 430):  # of low windows: all of the list is in them
+            page.set_viewport_size({"width": 860, "height": height})
+            page.keyboard.press("Control+Space")
+            box = page.locator(".choices").bounding_box()
+            bar = page.locator(".bar").bounding_box()
+            assert box is not None and bar is not None
+            assert bar["y"] + bar["height"] <= box["y"] and box["y"] + box["height"] <= height
+            assert box["height"] > 30
+            alice.shot(f"console-{height}")
+        page.set_viewport_size({"width": 860, "height": 560})
+        body.fill(typed[:-1])
+        body.press_sequentially(typed[-1])
         page.keyboard.press("Tab")
         assert body.input_value().endswith('[{"halfSpace": ')
         body.press_sequentially('{}, "action": "ERA')
@@ -269,6 +330,21 @@ def test_surface_of_a_volume_is_kept_up_with(daemon: Daemon, browser: Browser) -
         assert n_now != n_first
         expect(view).to_have_attribute("data-triangles", str(n_now), timeout=WAIT_MS)
         bob.shot("volume")
+        client.posegraph_create("path").add(
+            [PosegraphNode(i, Pose((0.2 * i - 0.6, -0.3, 0.4 + 0.05 * i))) for i in range(7)],
+            [PosegraphEdge(i, i + 1, Pose((0.2, 0, 0.05))) for i in range(6)],
+        )
+        bob.page.reload()
+        bob.page.get_by_label("Pose graph path").check()
+        expect(view).to_have_attribute("data-triangles", str(n_now), timeout=WAIT_MS)
+        bob.page.wait_for_timeout(1500)
+        bob.shot("volume-poses")
+        assert bob.page.evaluate(LINES_OF, "posegraph-path") == 2 * (6 + 3 * 7)
+        client.posegraph("path").add([PosegraphNode(9)], [PosegraphEdge(0, 9, Pose((0, 0.4, 0)))])
+        wait_until(
+            lambda: bob.page.evaluate(LINES_OF, "posegraph-path") == 2 * (7 + 3 * 8),
+            30 * SLOW, "the new pose is seen",
+        )  # fmt: skip
         client.volume_drop("room")
 
 

@@ -33,6 +33,8 @@ from harness import (
     wait_until,
 )
 from scenes import Scenes, ball, box, spec, vec
+from street_scene import scan
+from voxeld import Pose, PosegraphEdge, PosegraphNode
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection
 from websockets.sync.client import connect as open_socket
@@ -52,6 +54,7 @@ SENSOR_TOPICS = {
     "scan": "foxglove.LaserScan",
     "pose": "foxglove.PoseInFrame",
 }
+EMPTY = "/posegraphs/empty/poses"
 MESSAGE_S = 5  # how long a message may take
 
 
@@ -342,8 +345,10 @@ def published(files: descriptor_pb2.FileDescriptorSet) -> set[str]:
 def test_schemas_are_the_published_ones(daemon: Daemon, name: str) -> None:
     text = (FILES / "foxglove_schemas.txt").read_text().splitlines()
     wanted = {line for line in text if not line.startswith("#")}
-    with viewing(daemon) as viewer:
-        viewer.until(lambda: f"/scenes/{name}/costmap" in viewer.channels)
+    with viewing(daemon) as viewer, voxeld.connect(daemon.ipc, timeout=30 * SLOW) as client:
+        client.posegraph_create("empty")
+        viewer.until(lambda: {f"/scenes/{name}/costmap", EMPTY} <= viewer.channels.keys())
+        client.posegraph_drop("empty")
         ours: set[str] = set()
         for channel in viewer.channels.values():
             assert channel["encoding"] == channel["schemaEncoding"] == "protobuf"
@@ -590,6 +595,90 @@ def test_sensors_of_a_scene_are_seen_where_its_newest_scan_was(daemon: Daemon, n
         viewer.messages.clear()
         scenes.call("scene_drop", name=name)
         assert viewer.next(log).message == "dropped"
+
+
+def pose_row(pose: Any) -> list[float]:
+    at, turn = pose.position, pose.orientation
+    return [at.x, at.y, at.z, turn.x, turn.y, turn.z, turn.w]
+
+
+def lines_of(update: Any) -> list[np.ndarray]:
+    """Pairs of points, of the edges of a graph's steps and of its other edges."""
+    (entity,) = update.entities
+    assert entity.frame_id == "map" and len(entity.lines) == 2 and not update.deletions
+    assert all(line.type == 2 and line.scale_invariant for line in entity.lines)
+    return [np.array([(p.x, p.y, p.z) for p in line.points]).reshape(-1, 2, 3)
+            for line in entity.lines]  # fmt: skip
+
+
+def test_poses_and_edges_of_a_pose_graph_are_seen(daemon: Daemon) -> None:
+    rng = np.random.default_rng(7)
+    ids = (np.arange(100, dtype=np.uint64) * 7919 + 3) % 1009 << 40  # in no order
+    rows = np.concatenate([rng.normal(0, 9, (100, 3)), rng.normal(0, 1, (100, 4))], 1)
+    rows[:, 3:] /= np.linalg.norm(rows[:, 3:], axis=1, keepdims=True)
+    poses = [Pose(tuple(r[:3]), tuple(r[3:])) for r in rows]
+    nodes = [PosegraphNode(int(i), p) for i, p in zip(ids, poses, strict=True)]
+    steps, loops = [(i, i + 1) for i in range(98)], [(3, 17), (30, 2)]
+    with voxeld.connect(daemon.ipc, timeout=30 * SLOW) as client, viewing(daemon) as viewer:
+        graph = client.posegraph_create("drive")
+        seen, edges = "/posegraphs/drive/poses", "/posegraphs/drive/edges"
+        graph.add(nodes[:99], [edge(ids, i, j) for i, j in steps + loops])
+        viewer.subscribe(seen, edges)
+        message = viewer.next(seen)
+        assert message.frame_id == "map"
+        assert np.allclose([pose_row(p) for p in message.poses], rows[:99])
+        for found, known in zip(lines_of(viewer.next(edges)), (steps, loops), strict=True):
+            assert np.allclose(found, rows[np.array(known)][..., :3])
+        graph.add(nodes[99:], [edge(ids, 98, 99)])  # a change comes by itself
+        assert len(viewer.next(seen).poses) == 100
+        assert np.allclose(lines_of(viewer.next(edges))[0][-1], rows[[98, 99], :3])
+        with viewing(daemon, "/foxglove?max_bytes=4096") as narrow:
+            narrow.subscribe(seen, edges)
+            few = [pose_row(p) for p in narrow.next(seen).poses]
+            assert 1 < len(few) * 69 <= 4096 and np.allclose(few, rows[::2])
+            narrow.until(lambda: any("for 101 edges" in s["message"] for s in narrow.status))
+        graph.drop()
+        viewer.until(lambda: seen not in viewer.channels and edges not in viewer.channels)
+
+
+def edge(ids: np.ndarray, i: int, j: int) -> PosegraphEdge:
+    return PosegraphEdge(int(ids[i]), int(ids[j]), Pose((1, 0, 0)))
+
+
+def test_an_odometry_moves_its_frame(daemon: Daemon) -> None:
+    topic, moving = "/odometries/car/pose", "odometry/car"
+    with voxeld.connect(daemon.ipc, timeout=30 * SLOW) as client, viewing(daemon) as viewer:
+        car = client.odometry_create("car", max_range_m=60.0, voxel_size_m=0.8)
+        viewer.subscribe(topic, "/tf")
+        for i in range(4):
+            found = car.register(scan(i), stamp_ns=1_700_000_000_000_000_000 + 10**8 * i)
+            known = [*found.T_map_sensor.translation, *found.T_map_sensor.rotation]
+
+            def is_there(known: list[float] = known, nanos: int = 10**8 * i) -> bool:
+                poses = [m for t, m in viewer.messages if t == topic]
+                frames = [
+                    f for t, m in viewer.messages if t == "/tf"
+                    for f in m.transforms if f.child_frame_id == moving
+                ]  # fmt: skip
+                return (
+                    bool(poses and frames)
+                    and np.allclose(pose_row(poses[-1].pose), known)
+                    and np.isclose(frames[-1].translation.x, known[0])
+                    and np.isclose(frames[-1].rotation.w, known[6])
+                    and frames[-1].parent_frame_id == poses[-1].frame_id == "map"
+                    and poses[-1].timestamp.nanos == frames[-1].timestamp.nanos == nanos
+                )
+
+            viewer.until(is_there)
+        car.reset()
+        viewer.messages.clear()
+        assert np.allclose(pose_row(viewer.next(topic).pose), [0, 0, 0, 0, 0, 0, 1])
+        car.drop()
+        viewer.until(lambda: topic not in viewer.channels)
+        viewer.messages.clear()
+        viewer.until(lambda: any(t == "/tf" for t, _ in viewer.messages))
+        frames = [f.child_frame_id for t, m in viewer.messages if t == "/tf" for f in m.transforms]
+        assert moving not in frames
 
 
 def corners_of(entity: Any) -> np.ndarray:

@@ -38,6 +38,30 @@ class SlowRequest:
 
 
 @dataclasses.dataclass(frozen=True)
+class CurrentRequest:
+    """A request that waits or runs.
+
+    by        the token's name
+    total_ms  since it came, and of that on the engine
+    stage     "waits" for its turn, "runs", or "commits": it has made its change and waits for
+              the disk
+    wait_ms   of total_ms, until its turn came; all of it while it waits
+    left_ms   until its deadline; at 0 it is answered
+    """
+
+    request_id: str
+    method: str
+    client_id: str
+    by: str
+    is_running: bool
+    total_ms: float
+    engine_ms: float
+    stage: str
+    wait_ms: float
+    left_ms: float
+
+
+@dataclasses.dataclass(frozen=True)
 class MemoryOwner:
     """Who holds memory.
 
@@ -95,6 +119,10 @@ class Status:
                 maps), remembered outcomes, and "others": the device memory that none of them
                 has, of requests that run and what they will need again
     slow        the slowest recent requests (at least 10 ms), newest first, at most 128
+    current     those that run now, those that wait for the disk, and those that wait for their
+                turn, in the order in which they are taken, at most 64; status itself and
+                waiting watches are not among them. A token sees its own, one with the scope
+                admin all
     """
 
     state: str
@@ -121,6 +149,7 @@ class Status:
     memory: tuple[MemoryOwner, ...]
     methods: tuple[MethodStatus, ...]
     slow: tuple[SlowRequest, ...]
+    current: tuple[CurrentRequest, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,6 +198,21 @@ def slow_request_of(message: Any) -> SlowRequest:
         queue_ms=message.queue_ms,
         total_ms=message.total_ms,
         finished_ns=message.finished_ns,
+    )
+
+
+def current_request_of(message: Any) -> CurrentRequest:
+    return CurrentRequest(
+        request_id=message.request_id,
+        method=message.method,
+        client_id=message.client_id,
+        by=message.by,
+        is_running=message.is_running,
+        total_ms=message.total_ms,
+        engine_ms=message.engine_ms,
+        stage=message.stage,
+        wait_ms=message.wait_ms,
+        left_ms=message.left_ms,
     )
 
 
@@ -224,6 +268,7 @@ def status_of(message: Any) -> Status:
         memory=tuple(memory_owner_of(m) for m in message.memory),
         methods=tuple(method_status_of(m) for m in message.methods),
         slow=tuple(slow_request_of(m) for m in message.slow),
+        current=tuple(current_request_of(m) for m in message.current),
     )
 
 

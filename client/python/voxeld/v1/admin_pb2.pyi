@@ -31,22 +31,28 @@ class BackupResponse(_message.Message):
     def __init__(self, path: _Optional[str] = ..., n_database_bytes: _Optional[int] = ..., n_snapshot_bytes: _Optional[int] = ..., n_snapshots: _Optional[int] = ..., n_linked: _Optional[int] = ..., elapsed_ms: _Optional[float] = ...) -> None: ...
 
 class CurrentRequest(_message.Message):
-    __slots__ = ["by", "client_id", "engine_ms", "is_running", "method", "request_id", "total_ms"]
+    __slots__ = ["by", "client_id", "engine_ms", "is_running", "left_ms", "method", "request_id", "stage", "total_ms", "wait_ms"]
     BY_FIELD_NUMBER: _ClassVar[int]
     CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
     ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
     IS_RUNNING_FIELD_NUMBER: _ClassVar[int]
+    LEFT_MS_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
     TOTAL_MS_FIELD_NUMBER: _ClassVar[int]
+    WAIT_MS_FIELD_NUMBER: _ClassVar[int]
     by: str
     client_id: str
     engine_ms: float
     is_running: bool
+    left_ms: float
     method: str
     request_id: str
+    stage: str
     total_ms: float
-    def __init__(self, request_id: _Optional[str] = ..., method: _Optional[str] = ..., client_id: _Optional[str] = ..., by: _Optional[str] = ..., is_running: bool = ..., total_ms: _Optional[float] = ..., engine_ms: _Optional[float] = ...) -> None: ...
+    wait_ms: float
+    def __init__(self, request_id: _Optional[str] = ..., method: _Optional[str] = ..., client_id: _Optional[str] = ..., by: _Optional[str] = ..., is_running: bool = ..., total_ms: _Optional[float] = ..., engine_ms: _Optional[float] = ..., stage: _Optional[str] = ..., wait_ms: _Optional[float] = ..., left_ms: _Optional[float] = ...) -> None: ...
 
 class MemoryOwner(_message.Message):
     __slots__ = ["limit_bytes", "n", "n_bytes", "name", "on_device"]

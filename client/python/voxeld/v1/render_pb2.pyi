@@ -75,7 +75,7 @@ class RenderView(_message.Message):
     def __init__(self, eye: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., target: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., up: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ...) -> None: ...
 
 class SceneRenderRequest(_message.Message):
-    __slots__ = ["ambient", "ao_radius_m", "ao_samples", "at", "bounces", "camera", "clip", "detail", "elevations_deg", "encode", "fov_y_deg", "height", "mode", "name", "no_shadows", "others", "quality", "regions", "samples", "seed", "sun", "sun_direction", "textures", "variation", "view", "view_height_m", "width", "z_high_m", "z_low_m"]
+    __slots__ = ["ambient", "ao_radius_m", "ao_samples", "at", "bounces", "camera", "clip", "detail", "elevations_deg", "encode", "fov_y_deg", "height", "min_weight", "mode", "name", "no_shadows", "others", "quality", "regions", "samples", "seed", "sun", "sun_direction", "textures", "variation", "view", "view_height_m", "volumes", "width", "z_high_m", "z_low_m"]
     AMBIENT_FIELD_NUMBER: _ClassVar[int]
     AO_RADIUS_M_FIELD_NUMBER: _ClassVar[int]
     AO_SAMPLES_FIELD_NUMBER: _ClassVar[int]
@@ -88,6 +88,7 @@ class SceneRenderRequest(_message.Message):
     ENCODE_FIELD_NUMBER: _ClassVar[int]
     FOV_Y_DEG_FIELD_NUMBER: _ClassVar[int]
     HEIGHT_FIELD_NUMBER: _ClassVar[int]
+    MIN_WEIGHT_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     NO_SHADOWS_FIELD_NUMBER: _ClassVar[int]
@@ -102,6 +103,7 @@ class SceneRenderRequest(_message.Message):
     VARIATION_FIELD_NUMBER: _ClassVar[int]
     VIEW_FIELD_NUMBER: _ClassVar[int]
     VIEW_HEIGHT_M_FIELD_NUMBER: _ClassVar[int]
+    VOLUMES_FIELD_NUMBER: _ClassVar[int]
     WIDTH_FIELD_NUMBER: _ClassVar[int]
     Z_HIGH_M_FIELD_NUMBER: _ClassVar[int]
     Z_LOW_M_FIELD_NUMBER: _ClassVar[int]
@@ -117,6 +119,7 @@ class SceneRenderRequest(_message.Message):
     encode: RenderEncode
     fov_y_deg: float
     height: int
+    min_weight: float
     mode: RenderMode
     name: str
     no_shadows: bool
@@ -131,17 +134,19 @@ class SceneRenderRequest(_message.Message):
     variation: float
     view: RenderView
     view_height_m: float
+    volumes: _containers.RepeatedScalarFieldContainer[str]
     width: int
     z_high_m: float
     z_low_m: float
-    def __init__(self, name: _Optional[str] = ..., at: _Optional[_Union[_scene_pb2.SceneAt, _Mapping]] = ..., camera: _Optional[_Union[RenderCamera, str]] = ..., view: _Optional[_Union[RenderView, _Mapping]] = ..., fov_y_deg: _Optional[float] = ..., view_height_m: _Optional[float] = ..., elevations_deg: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., width: _Optional[int] = ..., height: _Optional[int] = ..., mode: _Optional[_Union[RenderMode, str]] = ..., samples: _Optional[int] = ..., ao_samples: _Optional[int] = ..., ao_radius_m: _Optional[float] = ..., bounces: _Optional[int] = ..., seed: _Optional[int] = ..., no_shadows: bool = ..., sun_direction: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., sun: _Optional[float] = ..., ambient: _Optional[float] = ..., variation: _Optional[float] = ..., z_low_m: _Optional[float] = ..., z_high_m: _Optional[float] = ..., detail: _Optional[float] = ..., encode: _Optional[_Union[RenderEncode, str]] = ..., quality: _Optional[int] = ..., clip: _Optional[_Union[RenderBox, _Mapping]] = ..., textures: _Optional[_Iterable[_Union[RenderTexture, _Mapping]]] = ..., regions: _Optional[_Iterable[_Union[RenderRegion, _Mapping]]] = ..., others: _Optional[_Iterable[_Union[RenderScene, _Mapping]]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., at: _Optional[_Union[_scene_pb2.SceneAt, _Mapping]] = ..., camera: _Optional[_Union[RenderCamera, str]] = ..., view: _Optional[_Union[RenderView, _Mapping]] = ..., fov_y_deg: _Optional[float] = ..., view_height_m: _Optional[float] = ..., elevations_deg: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., width: _Optional[int] = ..., height: _Optional[int] = ..., mode: _Optional[_Union[RenderMode, str]] = ..., samples: _Optional[int] = ..., ao_samples: _Optional[int] = ..., ao_radius_m: _Optional[float] = ..., bounces: _Optional[int] = ..., seed: _Optional[int] = ..., no_shadows: bool = ..., sun_direction: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., sun: _Optional[float] = ..., ambient: _Optional[float] = ..., variation: _Optional[float] = ..., z_low_m: _Optional[float] = ..., z_high_m: _Optional[float] = ..., detail: _Optional[float] = ..., encode: _Optional[_Union[RenderEncode, str]] = ..., quality: _Optional[int] = ..., clip: _Optional[_Union[RenderBox, _Mapping]] = ..., textures: _Optional[_Iterable[_Union[RenderTexture, _Mapping]]] = ..., regions: _Optional[_Iterable[_Union[RenderRegion, _Mapping]]] = ..., others: _Optional[_Iterable[_Union[RenderScene, _Mapping]]] = ..., volumes: _Optional[_Iterable[str]] = ..., min_weight: _Optional[float] = ...) -> None: ...
 
 class SceneRenderResponse(_message.Message):
-    __slots__ = ["engine_ms", "generation", "height", "image", "n_rays", "pixels", "version", "view", "width"]
+    __slots__ = ["engine_ms", "generation", "height", "image", "n_rays", "normal_scale", "pixels", "version", "view", "width"]
     ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     HEIGHT_FIELD_NUMBER: _ClassVar[int]
     IMAGE_FIELD_NUMBER: _ClassVar[int]
+    NORMAL_SCALE_FIELD_NUMBER: _ClassVar[int]
     N_RAYS_FIELD_NUMBER: _ClassVar[int]
     PIXELS_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -152,11 +157,12 @@ class SceneRenderResponse(_message.Message):
     height: int
     image: bytes
     n_rays: int
+    normal_scale: int
     pixels: _common_pb2.Tensor
     version: int
     view: RenderView
     width: int
-    def __init__(self, version: _Optional[int] = ..., generation: _Optional[int] = ..., engine_ms: _Optional[float] = ..., width: _Optional[int] = ..., height: _Optional[int] = ..., pixels: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., image: _Optional[bytes] = ..., view: _Optional[_Union[RenderView, _Mapping]] = ..., n_rays: _Optional[int] = ...) -> None: ...
+    def __init__(self, version: _Optional[int] = ..., generation: _Optional[int] = ..., engine_ms: _Optional[float] = ..., width: _Optional[int] = ..., height: _Optional[int] = ..., pixels: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., image: _Optional[bytes] = ..., view: _Optional[_Union[RenderView, _Mapping]] = ..., n_rays: _Optional[int] = ..., normal_scale: _Optional[int] = ...) -> None: ...
 
 class RenderCamera(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []

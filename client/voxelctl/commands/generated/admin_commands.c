@@ -156,7 +156,7 @@ static int top_status(struct ctl_globals *globals, int argc, char **argv)
 
 const struct ctl_command ctl_status = {
     .name = "status",
-    .summary = "load, memory and slow requests of the daemon",
+    .summary = "load, memory, running and slow requests of the daemon",
     .help = ctl_admin_status_help,
     .run = top_status,
 };
@@ -168,7 +168,7 @@ static int top_top(struct ctl_globals *globals, int argc, char **argv)
 
 const struct ctl_command ctl_top = {
     .name = "top",
-    .summary = "the daemon's load, memory and slow requests, live",
+    .summary = "the daemon's load, memory, running and slow requests, live",
     .help = ctl_admin_top_help,
     .run = top_top,
 };

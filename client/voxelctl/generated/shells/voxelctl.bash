@@ -124,9 +124,9 @@ _voxelctl()
     "scene log") words="--ca-file --cert-file --help --json --key-file --limit --request --timeout --timeout-ms --token-file --url --version" ;;
     "scene query") words="--ca-file --cert-file --counts --help --in-voxels --json --key-file --max-range --out --radius --timeout --timeout-ms --token-file --url --version" ;;
     "scene redo") words="--ca-file --cert-file --help --if-version --json --key-file --of --request --timeout --timeout-ms --token-file --url --version" ;;
-    "scene render") words="--ao --bounces --ca-file --camera --cert-file --clip --detail --eye --fov --help --json --key-file --look --mode --no-shadows --request --samples --size --timeout --timeout-ms --token-file --up --url --variation --version --view-height" ;;
+    "scene render") words="--ao --bounces --ca-file --camera --cert-file --clip --detail --eye --fov --help --json --key-file --look --min-weight --mode --no-shadows --request --samples --size --timeout --timeout-ms --token-file --up --url --variation --version --view-height --volumes" ;;
     "scene repair") words="--ca-file --cert-file --dry-run --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
-    "scene show") words="--ao --bounces --ca-file --camera --cert-file --clip --detail --eye --fov --help --json --key-file --look --mode --no-shadows --request --samples --size --timeout --timeout-ms --token-file --up --url --variation --version --view-height" ;;
+    "scene show") words="--ao --bounces --ca-file --camera --cert-file --clip --detail --eye --fov --help --json --key-file --look --min-weight --mode --no-shadows --request --samples --size --timeout --timeout-ms --token-file --up --url --variation --version --view-height --volumes" ;;
     "scene snapshot") words="--at --ca-file --cert-file --drop --help --json --key-file --replace --request --timeout --timeout-ms --token-file --url --version" ;;
     "scene undo") words="--ca-file --cert-file --help --if-version --json --key-file --of --request --timeout --timeout-ms --token-file --url --version" ;;
     "scene verify") words="--ca-file --cert-file --help --json --key-file --request --timeout --timeout-ms --token-file --url --version" ;;

@@ -28,9 +28,9 @@ complete -c voxelctl -n '__voxelctl_at ""' -a restore
 complete -c voxelctl -n '__voxelctl_at ""' -a scene -d 'voxel scenes: integrate drives, edit, cast rays, export'
 complete -c voxelctl -n '__voxelctl_at ""' -a self-test -d 'has the daemon compute the same thing again and again'
 complete -c voxelctl -n '__voxelctl_at ""' -a slac -d 'alignment of fragments without rigidity'
-complete -c voxelctl -n '__voxelctl_at ""' -a status -d 'load, memory and slow requests of the daemon'
+complete -c voxelctl -n '__voxelctl_at ""' -a status -d 'load, memory, running and slow requests of the daemon'
 complete -c voxelctl -n '__voxelctl_at ""' -a token -d 'short-lived tokens'
-complete -c voxelctl -n '__voxelctl_at ""' -a top -d 'the daemon'\''s load, memory and slow requests, live'
+complete -c voxelctl -n '__voxelctl_at ""' -a top -d 'the daemon'\''s load, memory, running and slow requests, live'
 complete -c voxelctl -n '__voxelctl_at ""' -a volume -d 'volumes: depth images to meshes'
 complete -c voxelctl -n '__voxelctl_at ""' -a voxelize -d 'point cloud files to voxels'
 complete -c voxelctl -n '__voxelctl_at ""' -a watch -d 'what changes in scenes, as it happens'
@@ -1130,6 +1130,7 @@ complete -c voxelctl -n '__voxelctl_at "scene render"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l look -d 'the point in the middle of the picture (without both: a view of all that is occupied)'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l min-weight -d 'voxels of these volumes of a lower weight are unknown'
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l mode -x -a 'colour height depth normal material ao path age label' -d 'colour, height, depth, normal, material, ao, path, age (by who changed it last) or label (without light)'
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l no-shadows -d 'the sun throws none'
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l request
@@ -1143,6 +1144,7 @@ complete -c voxelctl -n '__voxelctl_at "scene render"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l variation -d '0 to 1: by how much colours vary from voxel to voxel'
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l version
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l view-height -d 'orthographic: metres between the top and bottom edge'
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l volumes -d 'volumes that are in the picture as well'
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene repair"' -l dry-run -d 'changes nothing; reads all of it (a backup, say) and says what is wrong and what a start would do about it. Ends with 1 where something would be lost, with 2 where it cannot be read'
@@ -1167,6 +1169,7 @@ complete -c voxelctl -n '__voxelctl_at "scene show"' -l help
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l json
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l key-file
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l look -d 'the point in the middle of the picture (without both: a view of all that is occupied)'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l min-weight -d 'voxels of these volumes of a lower weight are unknown'
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l mode -x -a 'colour height depth normal material ao path age label' -d 'colour, height, depth, normal, material, ao, path, age (by who changed it last) or label (without light)'
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l no-shadows -d 'the sun throws none'
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l request
@@ -1180,6 +1183,7 @@ complete -c voxelctl -n '__voxelctl_at "scene show"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l variation -d '0 to 1: by how much colours vary from voxel to voxel'
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l version
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l view-height -d 'orthographic: metres between the top and bottom edge'
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l volumes -d 'volumes that are in the picture as well'
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l at -d 'this version, or what this snapshot names; default: the newest version'
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene snapshot"' -l cert-file

@@ -4,6 +4,7 @@
 
 #include "server/method_table.h"
 #include "server/registry/fields/registry_fields.h"
+#include "server/request/commit.h"
 #include "server/request/request_prerequisite.h"
 #include "server/schedule/schedule.h"
 #include "server/server.h"
@@ -706,6 +707,80 @@ static void test_writes_run_in_order_each_to_its_end(void)
     server_finish(server);
 }
 
+/* A journal that decides when the test says so. */
+static _Atomic(struct vxd_request *) handed_over;
+
+static enum vxd_status keep_handed_over(struct vxd_request *request, struct vxd_err *err)
+{
+    (void)err;
+    atomic_store(&handed_over, request);
+    return VXD_OK;
+}
+
+static void end_nothing(struct vxd_request *request, bool committed)
+{
+    (void)request;
+    (void)committed;
+}
+
+static enum vxd_status finish_for_journal(struct vxd_request *request,
+                                          struct vxd_queue *queue, struct vxd_err *err)
+{
+    static struct vxd_commit commit;
+
+    commit = (struct vxd_commit){.begin = keep_handed_over, .end = end_nothing};
+    request->commit = &commit;
+    return write_method.finish(request, queue, err);
+}
+
+static void test_list_says_of_each_request_where_it_is(void)
+{
+    struct vxd_server *server = server_start(&(struct server_setup){0});
+    struct vxd_request_header hurried = from("last");
+    struct vxd_method journalled = write_method;
+    struct vxd_scheduler_entry entries[8];
+    struct call change;
+    struct call lanes[2];
+    struct call waiting[2];
+
+    REQUIRE(server != NULL);
+    journalled.finish = finish_for_journal;
+    atomic_store(&handed_over, NULL);
+    send(&change, server, &journalled, NULL, 1, 1);
+    for (int i = 0; i < 5000 && atomic_load(&handed_over) == NULL; i++) {
+        wait_ms(1);
+    }
+    REQUIRE(atomic_load(&handed_over) != NULL);
+    occupy(server, lanes);
+    send(&waiting[0], server, &small_method, NULL, 1, 1);
+    hurried.timeout_ms = 60000;
+    send(&waiting[1], server, &small_method, &hurried, 1, 1);
+    REQUIRE(vxd_scheduler_list(server->scheduler, NULL, entries, 8) == 5);
+    for (int i = 0; i < 5; i++) {
+        static const enum vxd_scheduler_stage known[] = {
+            VXD_STAGE_RUNS, VXD_STAGE_RUNS, VXD_STAGE_COMMITS, VXD_STAGE_WAITS,
+            VXD_STAGE_WAITS};
+
+        CHECK_INT(entries[i].stage, known[i]);
+        CHECK_STR(entries[i].method, "sleep");
+        CHECK(entries[i].wait_ms > 0 && entries[i].wait_ms <= entries[i].total_ms);
+        CHECK((entries[i].wait_ms < entries[i].total_ms) == (i < 3));
+        CHECK(entries[i].left_ms > 0);
+    }
+    CHECK_STR(entries[2].request_id, change.id);
+    CHECK_STR(entries[4].client_id, "last");
+    CHECK(entries[4].left_ms <= 60000 && entries[4].left_ms > 30000);
+    CHECK_INT(vxd_scheduler_list(server->scheduler, NULL, entries, 4), 4);
+    CHECK_INT(vxd_scheduler_list(server->scheduler, entries[0].token, entries, 8), 5);
+    CHECK_INT(vxd_scheduler_list(server->scheduler, "somebody else", entries, 8), 0);
+    vxd_commit_decide(atomic_load(&handed_over), NULL);
+    expect_ok(&change, 1);
+    release_lanes(lanes);
+    expect_ok(waiting, 2);
+    CHECK_INT(vxd_scheduler_list(server->scheduler, NULL, entries, 8), 0);
+    server_finish(server);
+}
+
 static void test_drain_finishes_what_was_admitted_and_refuses_later_ones(void)
 {
     struct vxd_server *server = server_start(&(struct server_setup){0});
@@ -838,6 +913,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_staged_bulk_job_lets_others_through_after_a_stage),
     VXD_TEST(test_requests_that_wait_for_a_bulk_job_let_it_through),
     VXD_TEST(test_writes_run_in_order_each_to_its_end),
+    VXD_TEST(test_list_says_of_each_request_where_it_is),
     VXD_TEST(test_drain_finishes_what_was_admitted_and_refuses_later_ones),
     VXD_TEST(test_drain_out_of_time_answers_everything_unavailable),
     VXD_TEST(test_lost_device_ends_the_server_and_refuses_requests),
