@@ -32,6 +32,7 @@ extern const struct vxd_query_calls vxd_map_find_query;
 extern const struct vxd_query_calls vxd_map_export_query;
 extern const struct vxd_query_calls vxd_volume_cast_rays_query;
 extern const struct vxd_query_calls vxd_volume_extract_query;
+extern const struct vxd_query_calls vxd_volume_watch_query;
 extern const struct vxd_query_calls vxd_volume_distance_query;
 extern const struct vxd_query_calls vxd_slac_apply_query;
 
@@ -506,6 +507,15 @@ enum vxd_status vxd_scene_watch_submit(struct vxd_request *request,
 enum vxd_status vxd_scene_watch_finish(struct vxd_request *request,
                                        struct vxd_queue *queue, struct vxd_err *err);
 void vxd_scene_watch_forget(struct vxd_request *request);
-void vxd_scene_watch_unpark(struct vxd_request *request);
+enum vxd_status vxd_volume_watch_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_volume_watch_prerequisite(struct vxd_request *request, bool *waits,
+                                              struct vxd_err *err);
+enum vxd_status vxd_volume_watch_submit(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_watch_finish(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+void vxd_volume_watch_forget(struct vxd_request *request);
+void vxd_volume_watch_release(struct vxd_request *request, struct vxd_queue *queue);
+void vxd_watch_unpark_request(struct vxd_request *request);
 
 #endif

@@ -130,6 +130,7 @@ from .volume.keyframes import Keyframe
 from .posegraphs import Posegraph, PosegraphEdge, PosegraphNode, PosegraphPrior
 from .odometries import Odometry
 from .shown import show_all
+from .volume.watches import BlockSurface, GrowingSurface, VolumeWatched
 from .volumes import Volume
 from .networks import Inference, InferItem, InferOutput
 from .generated.network_records import NetworkInfo, NetworkLayer, NetworkOutput, Timings
@@ -161,6 +162,7 @@ __all__ = [
     "Backup",
     "BackupInfo",
     "Ball",
+    "BlockSurface",
     "Box",
     "Camera",
     "Cancelled",
@@ -194,6 +196,7 @@ __all__ = [
     "Found",
     "Frontiers",
     "Grid",
+    "GrowingSurface",
     "HalfSpace",
     "Heads",
     "Heightfield",
@@ -293,6 +296,7 @@ __all__ = [
     "VolumeScanned",
     "VolumeTrack",
     "VolumeTracked",
+    "VolumeWatched",
     "VoxelState",
     "VoxelValues",
     "Voxels",

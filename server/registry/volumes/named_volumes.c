@@ -25,6 +25,14 @@ static size_t count_bytes(const struct vxd_named *named)
     return info.n_bytes;
 }
 
+static uint64_t version_of(const struct vxd_named *named)
+{
+    struct vxd_volume_info info;
+
+    vxd_volume_get_info(((const struct vxd_named_volume *)named)->state.volume, &info);
+    return info.version;
+}
+
 static void clear(struct vxd_named *named, struct vxd_queue *queue)
 {
     vxd_volume_destroy(queue, as_volume(named)->state.volume);
@@ -62,6 +70,7 @@ static const struct vxd_noun_calls calls = {.one = "volume",
                                                 "limits.volume_bytes_per_token",
                                             .log = vxd_volumes_log,
                                             .count_bytes = count_bytes,
+                                            .version = version_of,
                                             .clear = clear,
                                             .unnamed = forget,
                                             .durable = &vxd_volumes_durable};

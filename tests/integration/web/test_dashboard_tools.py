@@ -255,12 +255,14 @@ def test_surface_of_a_volume_is_kept_up_with(daemon: Daemon, browser: Browser) -
         volume = client.volume_create("room", 0.03, truncation_m=0.12)
         shot = shoot(0)
         volume.integrate(shot.depth, CAMERA, shot.pose)
+        urls: list[str] = []
+        bob.page.on("request", lambda sent: urls.append(sent.url))
         bob.log_in("/#/")
         bob.page.get_by_role("link", name="room").click()
         view = bob.page.locator("voxel-view[data-triangles]")
         expect(view).to_be_visible(timeout=WAIT_MS)
-        n_first = int(view.get_attribute("data-triangles") or 0)
-        assert n_first == len(volume.extract().triangles)
+        n_first = len(volume.extract().triangles)
+        expect(view).to_have_attribute("data-triangles", str(n_first), timeout=WAIT_MS)
         assert layer_pixels(bob.page) > 200
         for i in (5, 10):
             shot = shoot(i)
@@ -269,7 +271,13 @@ def test_surface_of_a_volume_is_kept_up_with(daemon: Daemon, browser: Browser) -
         assert n_now != n_first
         expect(view).to_have_attribute("data-triangles", str(n_now), timeout=WAIT_MS)
         bob.shot("volume")
+        volume.clear(centre=(0, 0, 1), radius_m=0.6)
+        n_now = len(volume.extract().triangles)
+        assert 0 < n_now < n_first
+        expect(view).to_have_attribute("data-triangles", str(n_now), timeout=WAIT_MS)
+        assert not [u for u in urls if "volume_extract" in u], "the page asks instead of watching"
         client.volume_drop("room")
+        expect(bob.page.get_by_text("The volume was dropped.")).to_be_visible(timeout=WAIT_MS)
 
 
 def test_other_sites_embed_the_view_and_see_edits_soon(
