@@ -80,7 +80,7 @@ struct voxeld_watch_point {
      * comes from its beginning */
     uint64_t version;
     /* Not 0 where only the first cells up to this version have come, and how many have;
-     * of a volume, how many of its blocks were looked at */
+     * of a volume, a number that says up to where its blocks have come */
     uint64_t to_version;
     uint64_t first;
 };

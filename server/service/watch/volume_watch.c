@@ -4,7 +4,8 @@
  * keep their order while none is removed, and one that changes meanwhile comes once more in the next
  * round, so a round that ends makes the surface whole as of its beginning or later. A removal ends no
  * round: a watcher that is slow against removals gets to the end of one all the same, and then begins
- * anew. */
+ * anew. Where the volume was brought back from the disk, blocks may have another order, so the round
+ * begins again. */
 #include "server/instance/instance.h"
 #include "server/service/existing/existing.h"
 #include "server/service/noun/noun.h"
@@ -12,6 +13,9 @@
 #include "server/service/volume/service_volume.h"
 #include "server/service/watch/watch.h"
 
+/* WatchPoint.first: the volume's order above, the number of the block below. */
+#define ORDER_SHIFT 40
+#define FIRST_MASK ((UINT64_C(1) << ORDER_SHIFT) - 1)
 #define DEFAULT_BYTES ((uint32_t)1 << 20)
 /* Voxels that one stage looks at, and what an engine needs for a part, about. */
 #define STAGE_VOXELS ((uint64_t)1 << 25)
@@ -26,6 +30,7 @@ struct watch_job {
     uint64_t generation;
     uint64_t version;    /* the newest; 0: there is no such volume */
     uint64_t to_version; /* where the round began; 0: no blocks come */
+    uint64_t order;      /* of the volume's blocks */
 };
 
 static const Voxeld__V1__VolumeWatchRequest *input_of(const struct vxd_request *request)
@@ -152,6 +157,7 @@ static void get_version(const struct vxd_named_volume *volume, struct watch_job 
     vxd_volume_get_info(volume->state.volume, &info);
     job->generation = volume->named.generation;
     job->version = info.version;
+    job->order = volume->order;
     *removed_version = info.removed_version;
 }
 
@@ -177,18 +183,32 @@ static void choose(const Voxeld__V1__WatchPoint *after, uint64_t removed_version
     } else if (after == NULL || after->generation != job->generation ||
                known > job->version) {
         begin_round(job, VOXELD__V1__WATCH_KIND__WATCH_RESYNC, 0);
-    } else if (after->to_version > 0) {
+    } else if (after->to_version > 0 && after->first >> ORDER_SHIFT == job->order) {
         job->kind = VOXELD__V1__WATCH_KIND__WATCH_BLOCKS;
         job->part.args.since = after->version;
-        job->part.args.first = after->first < SIZE_MAX ? (size_t)after->first : SIZE_MAX;
+        job->part.args.first = (size_t)(after->first & FIRST_MASK);
         job->to_version = after->to_version;
-    } else if (known == job->version) {
+    } else if (after->version == job->version) {
         job->kind = VOXELD__V1__WATCH_KIND__WATCH_UNCHANGED;
         job->to_version = 0;
-    } else if (removed_version > known) {
+    } else if (removed_version > after->version) {
         begin_round(job, VOXELD__V1__WATCH_KIND__WATCH_RESYNC, 0);
     } else {
-        begin_round(job, VOXELD__V1__WATCH_KIND__WATCH_BLOCKS, known);
+        begin_round(job, VOXELD__V1__WATCH_KIND__WATCH_BLOCKS, after->version);
+    }
+}
+
+/* How much of the volume a part has at most. */
+static void add_bytes(struct watch_job *job)
+{
+    const struct vxd_volume_spec *spec = &job->base.volume->spec;
+    struct vxd_surface_args *args = &job->part.args;
+    size_t edge = (size_t)spec->block_edge;
+
+    args->limit = (size_t)(STAGE_VOXELS / (edge * edge * edge));
+    if (!job->part.keys_only) {
+        args->vertex_bytes += spec->has_colour || job->part.has_albedo ? 3 : 0;
+        args->vertex_bytes += spec->has_labels ? 1 : 0;
     }
 }
 
@@ -221,6 +241,7 @@ static enum vxd_status look(struct vxd_request *request, struct vxd_err *err)
         VXD_TRY(vxd_volume_check_albedo(job->base.volume, input->albedo, err));
         get_version(job->base.volume, job, &removed_version);
         choose(after, removed_version, job);
+        add_bytes(job);
     }
 out:
     return status;
@@ -260,14 +281,7 @@ static enum vxd_status prepare(struct vxd_request *request, struct vxd_queue *qu
     enum vxd_status status;
 
     if (job->to_version > 0) {
-        const struct vxd_named_volume *volume = job->base.volume;
-        size_t edge = (size_t)volume->spec.block_edge;
-        bool has_colour = volume->spec.has_colour || part->has_albedo;
-
-        part->args.limit = (size_t)(STAGE_VOXELS / (edge * edge * edge));
-        part->args.vertex_bytes += has_colour && !part->keys_only ? 3 : 0;
-        part->args.vertex_bytes += volume->spec.has_labels && !part->keys_only ? 1 : 0;
-        VXD_TRY(vxd_volume_surface_count(queue, volume, part, err));
+        VXD_TRY(vxd_volume_surface_count(queue, job->base.volume, part, err));
         *is_ready = part->n.n_blocks > 0 || part->n.next >= part->n.n_listed;
         if (!*is_ready) {
             part->args.first = part->n.next;
@@ -290,7 +304,7 @@ static void set_next(const struct watch_job *job, Voxeld__V1__WatchPoint *next)
     if (job->to_version > 0 && job->part.n.next < job->part.n.n_listed) {
         next->version = job->part.args.since;
         next->to_version = job->to_version;
-        next->first = job->part.n.next;
+        next->first = job->order << ORDER_SHIFT | job->part.n.next;
     }
 }
 

@@ -74,7 +74,7 @@ def body_of(of: Operation) -> dict[str, Any]:
 
 def call(daemon: Daemon, verb: str, path: str, body: Any = None, **headers: str) -> Reply:
     """One request; of a stream the head alone."""
-    if verb == "GET" and path.split("?")[0].endswith("/watch"):
+    if verb == "GET" and "/watch" in path.split("?")[0]:
         connection = http.client.HTTPConnection(
             "127.0.0.1", daemon.http_port, timeout=30 * SLOW
         )

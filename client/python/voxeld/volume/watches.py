@@ -61,8 +61,8 @@ class VolumeWatched:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BlockSurface:
-    """The surface of one block, without shared vertices: a row a corner of a triangle, three a triangle;
-    of points a row a point. Colours and labels have no rows in volumes without."""
+    """The surface of one block, without shared vertices: a row a corner, three rows a triangle; of
+    points a row a point. Colours and labels have no rows in volumes without."""
 
     vertices: npt.NDArray[np.float32]
     normals: npt.NDArray[np.float32]
@@ -154,11 +154,11 @@ class VolumeWatches:
         max_bytes: int = 0,
         duration: float | None = None,
     ) -> Iterator[VolumeWatched]:
-        """Tells the surface in parts, and then what of it changes, until duration (seconds) is over;
-        None: for ever. It outlives restarts of the server.
+        """Tells the surface in parts, and then what of it changes, until duration (seconds) is
+        over; None: for ever. It outlives restarts of the server.
 
-        after       what is known already, the `after` of an earlier one; None: nothing, and the first
-                    thing told is a "resync" with the first part of the whole surface
+        after       what is known already, the `after` of an earlier one; None: nothing, and the
+                    first thing told is a "resync" with the first part of the whole surface
         box         the blocks that it touches; None: all
         min_weight  voxels of a lower weight are unknown; 0: any weight above 0
         points      points instead of a mesh
