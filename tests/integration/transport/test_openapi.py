@@ -324,7 +324,7 @@ def test_files_as_bodies_take_the_keys_of_the_document_and_no_others(with_yard: 
 def test_files_by_get_take_the_keys_of_the_document_and_no_others(with_yard: Daemon) -> None:
     folders = ("/v1/scenes/{name}/", "/v1/volumes/{name}/")
     found = [o for o in operations() if o.path.startswith(folders)]
-    assert len(found) == 10
+    assert len(found) == 11
     for of in found:
         known = parameters(of, "query")
         for key, parameter in known.items():
