@@ -236,14 +236,20 @@ def test_watchers_are_bounded_and_end_with_their_connections(tmp_path: Path) -> 
 
 def test_hundred_idle_watchers_cost_nothing_and_all_are_told(tmp_path: Path) -> None:
     """No watcher polls inside the daemon: while nothing changes its CPU time stands still."""
-    n = 100
+    n, n_of_volume = 100, 30
     with running(tmp_path) as daemon, Scenes(daemon) as scenes:
         scenes.call("scene_create", name="yard", spec=spec())
+        body = {"name": "room", "voxelSizeM": 0.1}
+        assert http_call(daemon, "POST", "/v1/volume_create", body).status == 200
         with contextlib.ExitStack() as stack:
-            streams = [
-                stack.enter_context(Events(daemon, "/v1/scenes/yard/watch")) for _ in range(n)
-            ]
-            for stream in streams:
+            of_volume, streams = (
+                [stack.enter_context(Events(daemon, path)) for _ in range(k)]
+                for path, k in (
+                    ("/v1/volumes/room/watch", n_of_volume),
+                    ("/v1/scenes/yard/watch", n - n_of_volume),
+                )
+            )
+            for stream in [*of_volume, *streams]:
                 assert stream.next()[0] == "resync"
             wait_until(lambda: watchers(daemon) == n, 10, "all wait")
             assert daemon.n_under_way() == 0, "a waiting watch counts as running or queued"
@@ -256,6 +262,9 @@ def test_hundred_idle_watchers_cost_nothing_and_all_are_told(tmp_path: Path) -> 
             for stream in streams:
                 event, _, told = stream.next()
                 assert event == "cells" and told["toVersion"] == "2"
+            body = {"name": "room", "all": True}
+            assert http_call(daemon, "POST", "/v1/volume_clear", body).status == 200
+            assert [stream.next()[0] for stream in of_volume] == ["blocks"] * n_of_volume
 
 
 def test_slow_reader_does_not_grow_memory(tmp_path: Path) -> None:
