@@ -20,6 +20,7 @@ from events import Events, rows, watchers
 from harness import BIN, SLOW, Daemon, Rpc, http_call, wait_until
 from voxeld import GrowingSurface, Volume, VolumeBox, VolumeWatched
 from voxeld.v1 import common_pb2, watch_pb2
+from websockets.sync.client import connect
 
 SIZE = 0.02
 TRUNCATION = 0.08
@@ -263,6 +264,27 @@ def test_events_are_parts_and_go_on_after_the_last_id(
         wait_until(lambda: watchers(daemon) == 1, 10, "it waits")
         integrate(volume, 1)
         assert events.next()[0] == "blocks"
+
+
+def test_socket_has_the_events_of_the_stream(daemon: Daemon, client: voxeld.Client) -> None:
+    volume = make(client)
+    path = "/v1/volumes/v/watch?max_bytes=1000000&min_weight=1"
+    url = f"ws://127.0.0.1:{daemon.http_port}{path}"
+    with connect(url, max_size=None) as watch, Events(daemon, path) as events:
+
+        def both() -> str:
+            told = json.loads(watch.recv(timeout=10 * SLOW))
+            event, last, data = events.next()
+            for reply in (told["data"], data):
+                reply.pop("engineMs", None)
+            assert (told["event"], told["id"], told["data"]) == (event, last, data)
+            return event
+
+        assert both() == "resync"
+        integrate(volume, 0)
+        assert both() == "blocks"
+        client.volume_drop("v")
+        assert both() == "dropped"
 
 
 @pytest.mark.parametrize(
