@@ -595,8 +595,9 @@ VXD_HD int vxd_surface_is_asked(const struct vxd_surface_work *work, uint32_t i)
     for (int c = 0; c < 27 && !is_newer; c++) {
         int32_t entry = neighbours[c];
 
-        is_newer = entry >= 0 && view->stamps[entry] > work->since &&
-                   vxd_surface_depends_on(c / 9 - 1, c / 3 % 3 - 1, c % 3 - 1);
+        is_newer = entry >= 0 &&
+                   vxd_surface_depends_on(c / 9 - 1, c / 3 % 3 - 1, c % 3 - 1) &&
+                   view->stamps[entry] > work->since;
     }
     for (int axis = 0; axis < 3 && is_newer && work->has_box; axis++) {
         double low = (double)key[axis] * view->edge;

@@ -44,7 +44,7 @@ uint64_t vxd_named_version(const struct vxd_named *named);
 /* named_heads.c. Numbers a change of a thing that has a name, or has just lost it. The mutex is held. */
 void vxd_named_number_change(struct vxd_named *named);
 
-/* named_heads.c. Tells the listener of it. The mutex is not held. */
+/* named_heads.c. Calls the listener. The mutex is not held. */
 void vxd_named_notify(const struct vxd_named *named);
 
 /* named_save.c. A description and a content of a noun, zeroed. */

@@ -90,7 +90,7 @@ def test_parts_while_frames_arrive_make_the_whole_surface(
         surface.take(first)
         assert (first.kind, len(first), first.is_last) == ("resync", 0, True)
         assert first.voxel_size_m == SIZE and first.block == block
-    ended = threading.Event()
+    last = volume.info().stamp + N_FRAMES + 1  # each call is one version
 
     def write() -> None:
         for i in range(N_FRAMES):
@@ -98,7 +98,6 @@ def test_parts_while_frames_arrive_make_the_whole_surface(
         # The upper half of blocks, on whose last voxels the normals of others depend.
         edge = block * SIZE
         volume.clear(VolumeBox((-edge / 2, -9, -9), (0, 9, 9)))
-        ended.set()
 
     writer = threading.Thread(target=write)
     writer.start()
@@ -112,7 +111,7 @@ def test_parts_while_frames_arrive_make_the_whole_surface(
             arrays = (part.vertices, part.normals, part.colours, part.triangles, part.blocks)
             n_bytes = sum(a.nbytes for a in arrays)
             assert i == 0 or n_bytes <= 20000 or len(part) == 1
-            if ended.is_set() and growing[i].version == volume.info().stamp:
+            if growing[i].version == last:
                 return
 
     readers = [threading.Thread(target=read, args=(i,)) for i in range(2)]
