@@ -524,8 +524,16 @@ static const struct vxd_method methods[] = {
      .scope = VXD_SCOPE_READ, .lane = VXD_LANE_READ, .check = vxd_scene_watch_check,
      .submit = vxd_scene_watch_submit, .finish = vxd_scene_watch_finish,
      .release = vxd_scene_release, .forget = vxd_scene_watch_forget,
-     .unpark = vxd_scene_watch_unpark, .prerequisite = vxd_scene_watch_prerequisite,
+     .unpark = vxd_watch_unpark_request, .prerequisite = vxd_scene_watch_prerequisite,
      .waits_apart = true},
+    {VXD_NAMED("volume_watch", volume_watch, VOLUME_WATCH),
+     .summary = "The surface of a volume's blocks that have changed since a version; "
+                "waits until some have.",
+     .scope = VXD_SCOPE_READ, .lane = VXD_LANE_WRITE, .query = &vxd_volume_watch_query,
+     .check = vxd_volume_watch_check, .submit = vxd_volume_watch_submit,
+     .finish = vxd_volume_watch_finish, .release = vxd_volume_watch_release,
+     .forget = vxd_volume_watch_forget, .unpark = vxd_watch_unpark_request,
+     .prerequisite = vxd_volume_watch_prerequisite, .waits_apart = true},
 };
 
 const struct vxd_method_table *vxd_method_table(void)

@@ -13,6 +13,9 @@ enum {
     MAX_TRIANGLES_A_CELL = 5
 };
 
+/* Of what is kept where a surface is still above max_bytes. */
+#define SHRINK 0.75
+
 struct vxd_surface {
     struct vxd_surface_work work;
     struct vxd_surface_counts counts;
@@ -109,7 +112,26 @@ out:
     return status;
 }
 
-/* Finds the blocks that are chosen and picked. Blocking. */
+/* Finds the blocks that are chosen and picked of those listed. Blocking. */
+static enum vxd_status choose(struct vxd_queue *queue, struct vxd_surface *surface,
+                              struct vxd_err *err)
+{
+    struct vxd_surface_work *work = &surface->work;
+    size_t capacity = work->view.capacity;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_queue_fill(queue, work->places, 0xff, capacity * sizeof(int32_t), err));
+    VXD_TRY(vxd_queue_fill(queue, work->is_chosen, 0, capacity, err));
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_surface_choose)(queue, work, err));
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_surface_pick)(queue, work, err));
+    VXD_TRY(sum(queue, work->picked, work->n, err));
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_surface_list)(queue, work, err));
+    VXD_TRY(read_counts(queue, work->picked + work->n, 0, 1, &work->n_picked, err));
+out:
+    return status;
+}
+
+/* Lists the blocks, and finds those that are chosen and picked. Blocking. */
 static enum vxd_status pick(struct vxd_queue *queue, struct vxd_volume *volume,
                             const struct vxd_surface_args *args,
                             struct vxd_surface *surface, struct vxd_err *err)
@@ -125,6 +147,7 @@ static enum vxd_status pick(struct vxd_queue *queue, struct vxd_volume *volume,
         vxd_device_alloc(queue, info.n_blocks * sizeof(int32_t), &surface->entries, err));
     VXD_TRY(vxd_volume_changed_since(queue, volume, 0, surface->entries.ptr, &n, err));
     surface->counts.n_listed = n;
+    surface->counts.next = n;
     if (n == 0 || args->first >= n) {
         return VXD_OK;
     }
@@ -146,13 +169,8 @@ static enum vxd_status pick(struct vxd_queue *queue, struct vxd_volume *volume,
     work->is_chosen = (uint8_t *)surface->flags.ptr + capacity * sizeof(int32_t);
     work->picked = surface->picked.ptr;
     work->list = surface->list.ptr;
-    VXD_TRY(vxd_queue_fill(queue, work->places, 0xff, capacity * sizeof(int32_t), err));
-    VXD_TRY(vxd_queue_fill(queue, work->is_chosen, 0, capacity, err));
-    VXD_TRY(VXD_BACKEND_FN(queue, vxd_surface_choose)(queue, work, err));
-    VXD_TRY(VXD_BACKEND_FN(queue, vxd_surface_pick)(queue, work, err));
-    VXD_TRY(sum(queue, work->picked, n, err));
-    VXD_TRY(VXD_BACKEND_FN(queue, vxd_surface_list)(queue, work, err));
-    VXD_TRY(read_counts(queue, work->picked + n, 0, 1, &work->n_picked, err));
+    VXD_TRY(choose(queue, surface, err));
+    surface->counts.next = work->end;
 out:
     return status;
 }
@@ -194,6 +212,103 @@ out:
     return status;
 }
 
+/* --- within max_bytes -------------------------------------------------------------------------- */
+
+static uint64_t bytes_of(const struct vxd_surface_args *args, uint64_t n_vertices,
+                         uint64_t n_triangles, uint64_t n_blocks)
+{
+    return n_vertices * args->vertex_bytes + n_triangles * args->triangle_bytes +
+           n_blocks * args->block_bytes;
+}
+
+static bool is_above(const struct vxd_surface_args *args,
+                     const struct vxd_surface_counts *n)
+{
+    return args->max_bytes > 0 && n->n_blocks > 1 &&
+           bytes_of(args, n->n_vertices, n->n_triangles, n->n_blocks) > args->max_bytes;
+}
+
+/* Copies the sums of the picked blocks, and which they are, to the host. Blocking. */
+static enum vxd_status read_sums(struct vxd_queue *queue,
+                                 const struct vxd_surface *surface,
+                                 struct vxd_buffer host[2], const uint32_t **sums,
+                                 const uint32_t **list, struct vxd_err *err)
+{
+    const struct vxd_surface_work *work = &surface->work;
+    size_t n = work->n_picked;
+    const void *bytes[2] = {NULL, NULL};
+    enum vxd_status status;
+
+    VXD_TRY(vxd_download(queue, work->vertices, 3 * (n + 1) * sizeof(uint32_t), &host[0],
+                         &bytes[0], err));
+    VXD_TRY(
+        vxd_download(queue, work->list, n * sizeof(uint32_t), &host[1], &bytes[1], err));
+    VXD_TRY(vxd_queue_wait(queue, err));
+    *sums = bytes[0];
+    *list = bytes[1];
+out:
+    if (status != VXD_OK) {
+        (void)vxd_queue_wait(queue, NULL);
+    }
+    return status;
+}
+
+/* Ends the listed blocks behind the last chosen one up to which the picked blocks have at most this part
+ * of max_bytes, or behind the first. Vertices of later blocks may come on top of it. */
+static enum vxd_status shorten(struct vxd_queue *queue,
+                               const struct vxd_surface_args *args, double part,
+                               struct vxd_surface *surface, struct vxd_err *err)
+{
+    struct vxd_buffer host[2] = {{NULL, 0, VXD_SPACE_HOST}, {NULL, 0, VXD_SPACE_HOST}};
+    uint64_t most = (uint64_t)((double)args->max_bytes * part);
+    size_t n = surface->work.n_picked;
+    const uint32_t *sums;
+    const uint32_t *list;
+    size_t n_kept = 0; /* chosen */
+    enum vxd_status status;
+
+    VXD_TRY(read_sums(queue, surface, host, &sums, &list, err));
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t *triangles = sums + n + 1;
+        const uint32_t *chosen = triangles + n + 1;
+        bool is_chosen = chosen[i + 1] > chosen[i];
+
+        if (n_kept > 0 &&
+            (chosen[i + 1] == surface->counts.n_blocks ||
+             bytes_of(args, sums[i + 1], triangles[i + 1], chosen[i + 1]) > most)) {
+            break;
+        }
+        if (is_chosen) {
+            surface->work.end = list[i] + 1;
+            n_kept++;
+        }
+    }
+out:
+    vxd_host_free(queue->context, &host[0]);
+    vxd_host_free(queue->context, &host[1]);
+    return status;
+}
+
+/* Makes the surface one of fewer blocks until it has at most max_bytes. */
+static enum vxd_status fit(struct vxd_queue *queue, const struct vxd_surface_args *args,
+                           struct vxd_surface *surface, struct vxd_err *err)
+{
+    double part = 1;
+    enum vxd_status status = VXD_OK;
+
+    while (is_above(args, &surface->counts)) {
+        VXD_TRY(shorten(queue, args, part, surface, err));
+        vxd_device_free(queue, &surface->sums);
+        vxd_device_free(queue, &surface->edges);
+        VXD_TRY(choose(queue, surface, err));
+        VXD_TRY(count(queue, surface, err));
+        surface->counts.next = surface->work.end;
+        part *= SHRINK;
+    }
+out:
+    return status;
+}
+
 enum vxd_status vxd_surface_create(struct vxd_queue *queue, struct vxd_volume *volume,
                                    const struct vxd_surface_args *args,
                                    struct vxd_surface **out, struct vxd_err *err)
@@ -211,6 +326,7 @@ enum vxd_status vxd_surface_create(struct vxd_queue *queue, struct vxd_volume *v
     VXD_TRY(pick(queue, volume, args, surface, err));
     if (surface->work.n_picked > 0) {
         VXD_TRY(count(queue, surface, err));
+        VXD_TRY(fit(queue, args, surface, err));
     }
     *out = surface;
     return VXD_OK;

@@ -31,14 +31,20 @@ struct vxd_surface_args {
     bool has_box; /* only blocks that the half-open box touches, metres, map frame */
     double low[3];
     double high[3];
-    /* Only blocks whose surface may differ from that at this version of the volume: they, or one
-     * of their upper neighbours, have a later stamp. 0: all */
+    /* Only blocks whose surface may differ from that at this version of the volume: they, or a
+     * neighbour that their cells or normals reach, have a later stamp. 0: all */
     uint64_t since;
     double min_weight; /* voxels of less weight are unknown; 0 = any weight above 0 */
     /* Of the volume's observed blocks, ascending by entry: only those from the `first`-th on, at
      * most `limit` (0: all); the box and `since` choose among these. */
     size_t first;
     size_t limit;
+    /* Not 0: the listed blocks end earlier, so that a surface of these bytes a vertex, triangle and
+     * chosen block is at most max_bytes, or of one chosen block. */
+    size_t max_bytes;
+    size_t vertex_bytes;
+    size_t triangle_bytes;
+    size_t block_bytes;
 };
 
 struct vxd_surface_counts {
@@ -46,13 +52,14 @@ struct vxd_surface_counts {
     size_t n_triangles; /* 0 of points */
     size_t n_blocks;    /* that were chosen, with or without a surface */
     size_t n_listed;    /* observed blocks of the volume */
+    size_t next;        /* the first listed block that was not looked at, or n_listed */
 };
 
 /* A surface that was counted and can be written. */
 struct vxd_surface;
 
 /* Counts the surface. Until it is destroyed the volume, which is borrowed, must not change.
- * Blocking: two counts are read.
+ * Blocking: two counts are read, with max_bytes several times.
  *
  * errors  INVALID_ARGUMENT    a box or weight that is not finite, an unknown kind
  *         RESOURCE_EXHAUSTED  no scratch (about 1 KB a block of 8^3, 4 KB of 16^3), or more

@@ -574,6 +574,13 @@ VXD_HD void vxd_surface_write_block(const struct vxd_surface_work *work,
     out[3] = (int32_t)(work->is_mesh ? work->triangles : work->vertices)[place + 1];
 }
 
+/* Whether a block's surface depends on the neighbour at these offsets: its cells reach one voxel into
+ * the upper ones, and gradients one voxel farther along a single axis. */
+VXD_HD int vxd_surface_depends_on(int x, int y, int z)
+{
+    return (x < 0 ? 1 : 0) + (y < 0 ? 1 : 0) + (z < 0 ? 1 : 0) < 2;
+}
+
 /* Whether the surface of a listed block is asked for. */
 VXD_HD int vxd_surface_is_asked(const struct vxd_surface_work *work, uint32_t i)
 {
@@ -585,11 +592,12 @@ VXD_HD int vxd_surface_is_asked(const struct vxd_surface_work *work, uint32_t i)
     if (i < work->begin || i >= work->end) {
         return 0;
     }
-    for (int c = 0; c < 8 && !is_newer; c++) {
-        int32_t entry =
-            neighbours[(1 + (c >> 2)) * 9 + (1 + (c >> 1 & 1)) * 3 + 1 + (c & 1)];
+    for (int c = 0; c < 27 && !is_newer; c++) {
+        int32_t entry = neighbours[c];
 
-        is_newer = entry >= 0 && view->stamps[entry] > work->since;
+        is_newer = entry >= 0 &&
+                   vxd_surface_depends_on(c / 9 - 1, c / 3 % 3 - 1, c % 3 - 1) &&
+                   view->stamps[entry] > work->since;
     }
     for (int axis = 0; axis < 3 && is_newer && work->has_box; axis++) {
         double low = (double)key[axis] * view->edge;

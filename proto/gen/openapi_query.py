@@ -182,6 +182,14 @@ WATCH: dict[str, tuple[Json, Any, str]] = {
         "the id of the last event that was seen; Last-Event-ID goes before it",
     ),
 }
+WATCH_VOLUME: dict[str, tuple[Json, Any, str]] = {
+    "box": (numbers(6), "-5,-5,0,5,5,2", "only blocks that it touches: its corners"),
+    "min_weight": (REAL, 1, "voxels of a lower weight are unknown"),
+    "points": (FLAG, False, "points instead of a mesh"),
+    "albedo": (FLAG, False, "colours without light and shadow, as refinement found them"),
+    "keys_only": (FLAG, False, "only which blocks have changed"),
+    **{k: WATCH[k] for k in ("max_bytes", "after")},
+}
 
 
 def parameter(key: str, spec: tuple[Json, Any, str]) -> Json:

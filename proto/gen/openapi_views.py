@@ -214,17 +214,24 @@ def watches() -> Json:
         "429": response("ResourceExhausted"),
     }
     made = {}
+    of_scene = openapi_query.of(openapi_query.WATCH)
+    of_volume = openapi_query.of(openapi_query.WATCH_VOLUME)
+    parts = "What changes in a volume: the surface in parts."
     for path, identity, what, parameters in (
-        ("/v1/watch", "watch", "Which scenes change.", []),
-        ("/v1/scenes/{name}/watch", "scene_watch_events", "What changes in a scene.", [NAME]),
+        ("/v1/watch", "watch", "Which scenes change.", of_scene),
+        ("/v1/scenes/{name}/watch", "scene_watch_events", "What changes in a scene.",
+         [NAME, *of_scene]),
+        ("/v1/watch/volumes", "watch_volumes", "Which volumes change.", of_volume),
+        ("/v1/volumes/{name}/watch", "volume_watch_events", parts, [NAME, *of_volume]),
     ):
+        method = "volume_watch" if "volume" in path else "scene_watch"
         made[path] = {
             "get": operation(
                 identity, what, {"text/event-stream": body(TEXT, events)},
-                description="Server-sent events that go on, each with the reply of scene_watch as "
+                description=f"Server-sent events that go on, each with the reply of {method} as "
                 "JSON; a comment comes every 15 s. The handshake of a WebSocket gets a WebSocket. "
                 "Scope: read.",
-                parameters=[*parameters, last, *openapi_query.of(openapi_query.WATCH)],
+                parameters=[*parameters, last],
                 security=[{"bearer": []}, {"cookie": []}, {"ticket": []}],
                 responses=dict(upgraded),
                 tags=["watch"],

@@ -114,7 +114,8 @@ def members(method: Method, row: dict[str, Any]) -> dict[str, str]:
         own = ["check", "submit", "finish"] if has_lane else ["check"]
         given = dict.fromkeys(own, True) | given
     if row.get("query"):
-        given |= {"submit": "query_submit", "finish": "query_finish"}
+        stages = {"submit": "query_submit", "finish": "query_finish"}
+        given |= {k: v for k, v in stages.items() if k not in row}
     if method.mutates:
         given = {"changes": "noun_changes"} | given
     found = {k: named(given[k], method, k) for k in FUNCTIONS if k in given}

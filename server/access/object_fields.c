@@ -120,6 +120,7 @@ const struct vxd_object_field vxd_request_objects[] = {
     OBJECT(scene_import_mesh_request, 1, 0, 0, SCENE),            /* name */
     OBJECT(scene_changed_request, 1, 0, 0, SCENE),                /* name */
     OBJECT(scene_watch_request, 1, 0, 0, SCENE),                  /* name */
+    OBJECT(volume_watch_request, 1, 0, 0, VOLUME),                /* name */
 };
 const size_t vxd_n_request_objects =
     sizeof vxd_request_objects / sizeof vxd_request_objects[0];
@@ -135,5 +136,7 @@ const struct vxd_object_field vxd_reply_objects[] = {
     OBJECT(odometry_list_response, 1, 1, 0, ODOMETRY),   /* odometries.name */
     OBJECT(scene_watch_response, 11, 1, 0, SCENE),       /* heads.name */
     OBJECT(scene_watch_response, 12, 0, 0, SCENE),       /* dropped */
+    OBJECT(volume_watch_response, 11, 1, 0, VOLUME),     /* heads.name */
+    OBJECT(volume_watch_response, 12, 0, 0, VOLUME),     /* dropped */
 };
 const size_t vxd_n_reply_objects = sizeof vxd_reply_objects / sizeof vxd_reply_objects[0];

@@ -35,6 +35,7 @@ extern const struct vxd_query_calls vxd_slac_apply_query;
 extern const struct vxd_query_calls vxd_scene_distance_query;
 extern const struct vxd_query_calls vxd_scene_collide_query;
 extern const struct vxd_query_calls vxd_scene_field_query;
+extern const struct vxd_query_calls vxd_volume_watch_query;
 
 /* the server, clouds and networks */
 enum vxd_status vxd_server_info_check(struct vxd_request *request, struct vxd_err *err);
@@ -505,8 +506,17 @@ enum vxd_status vxd_scene_watch_submit(struct vxd_request *request,
 enum vxd_status vxd_scene_watch_finish(struct vxd_request *request,
                                        struct vxd_queue *queue, struct vxd_err *err);
 void vxd_scene_watch_forget(struct vxd_request *request);
-void vxd_scene_watch_unpark(struct vxd_request *request);
+void vxd_watch_unpark_request(struct vxd_request *request);
 enum vxd_status vxd_scene_watch_prerequisite(struct vxd_request *request, bool *waits,
                                              struct vxd_err *err);
+enum vxd_status vxd_volume_watch_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_volume_watch_submit(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_watch_finish(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+void vxd_volume_watch_release(struct vxd_request *request, struct vxd_queue *queue);
+void vxd_volume_watch_forget(struct vxd_request *request);
+enum vxd_status vxd_volume_watch_prerequisite(struct vxd_request *request, bool *waits,
+                                              struct vxd_err *err);
 
 #endif

@@ -154,6 +154,7 @@ set(integration_tests
   volume/volume_scenes
   volume/volume_tools
   volume/volume_track
+  volume/volume_watch
   volume/volumes
   web/foxglove
   web/web)
@@ -210,7 +211,7 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_net_clients integration_backends integration_volumes integration_volume_beside_scenes
              integration_volume_pictures
              integration_random_damage integration_volume_durable integration_volume_refine integration_volume_tools
-             integration_volume_track integration_volume_scans integration_posegraphs
+             integration_volume_track integration_volume_watch integration_volume_scans integration_posegraphs
              integration_relocalize integration_rebuild integration_shared integration_fields
              integration_pictures integration_watch integration_mesh integration_foxglove
              integration_tls integration_why integration_backups integration_odometry

@@ -134,6 +134,7 @@ from .volume.keyframes import Keyframe
 from .posegraphs import Posegraph
 from .odometries import Odometry
 from .shown import show_all
+from .volume.watches import BlockSurface, GrowingSurface, VolumeWatched
 from .volumes import Volume
 from .networks import Inference, InferItem, InferOutput
 from .generated.network_records import NetworkInfo, NetworkLayer, NetworkOutput, Timings
@@ -165,6 +166,7 @@ __all__ = [
     "Backup",
     "BackupInfo",
     "Ball",
+    "BlockSurface",
     "Box",
     "Camera",
     "Cancelled",
@@ -199,6 +201,7 @@ __all__ = [
     "Found",
     "Frontiers",
     "Grid",
+    "GrowingSurface",
     "HalfSpace",
     "Heads",
     "Heightfield",
@@ -298,6 +301,7 @@ __all__ = [
     "VolumeScanned",
     "VolumeTrack",
     "VolumeTracked",
+    "VolumeWatched",
     "VoxelState",
     "VoxelValues",
     "Voxels",

@@ -28,6 +28,7 @@ from .generated.volume_records import (
 from .points import pose_of
 from .shown import handle_html
 from .volume import meshes
+from .volume.watches import VolumeWatches
 
 DEPTH_TYPES = {"u2": "uint16", "f4": "float32"}
 
@@ -63,7 +64,7 @@ def _images(
     }
 
 
-class Volume(VolumeMethods):
+class Volume(VolumeMethods, VolumeWatches):
     """A named volume of a client's server; Client.volume_create and volume make it.
 
     Volumes live in memory, where a restart of the server forgets them, unless they were made

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watching scenes: iterators over what changes, made of one long poll after the other."""
+"""Watching: iterators over what changes in scenes, and in all scenes or volumes, made of one long
+poll after the other."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from .exchange import Reply, send
 from .reply import bad
 from .scene.records import Box, message_of, plain_shape
 
-KINDS = ("unchanged", "cells", "resync", "dropped", "created", "heads")
+KINDS = ("unchanged", "cells", "resync", "dropped", "created", "heads", "blocks")
 WAIT_S = 20.0
 SPARE_S = 5.0  # how much longer than its wait a poll may take
 PAUSE_S = 0.5  # after a poll that found no server
@@ -64,8 +65,8 @@ class Watched:
 
 @dataclasses.dataclass(frozen=True)
 class Heads:
-    """Newest versions of scenes that have changed, and names that are gone. is_complete: they are
-    all scenes that there are."""
+    """Newest versions of scenes or volumes that have changed, and names that are gone. is_complete:
+    they are all that there are."""
 
     versions: dict[str, int]
     dropped: tuple[str, ...]
@@ -101,8 +102,11 @@ def watched_of(reply: Reply) -> Watched:
 class Polls:
     """One long poll after the other; each goes on from the one before."""
 
-    def __init__(self, client: Calls, message: Any, after: WatchPoint | None) -> None:
+    def __init__(
+        self, client: Calls, method: str, message: Any, after: WatchPoint | None
+    ) -> None:
         self.client = client
+        self.method = method
         self.message = message
         self.go_on(after)
 
@@ -113,7 +117,7 @@ class Polls:
     def ask(self, wait_s: float) -> Reply:
         self.message.timeout_ms = round(wait_s * 1000)
         timeout_s = wait_s + SPARE_S
-        return send(self.client, "scene_watch", self.message, [], timeout_s, None, None)
+        return send(self.client, self.method, self.message, [], timeout_s, None, None)
 
     def run(self, duration: float | None) -> Iterator[Reply]:
         end = None if duration is None else time.monotonic() + duration
@@ -167,12 +171,22 @@ class SceneWatches:
         )  # fmt: skip
         if box is not None:
             message.box.CopyFrom(plain_shape(box, "box")["box"])
-        for reply in Polls(self._client, message, after).run(duration):
+        for reply in Polls(self._client, "scene_watch", message, after).run(duration):
             yield watched_of(reply)
 
 
+def heads_of(reply: SceneReply) -> Heads:
+    told: Any = reply.message
+    return Heads(
+        versions={h.name: h.version for h in told.heads},
+        dropped=tuple(told.dropped),
+        is_complete=told.is_complete,
+        after=point_of(told),
+    )
+
+
 class WatchCalls(Calls):
-    """The call of Client that watches all scenes."""
+    """The calls of Client that watch all scenes or volumes."""
 
     def watch(
         self, *, after: WatchPoint | None = None, duration: float | None = None
@@ -180,11 +194,13 @@ class WatchCalls(Calls):
         """Tells the newest versions of all scenes, and then what changes, until duration
         (seconds) is over; None: for ever."""
         message = watch_pb2.SceneWatchRequest()
-        for reply in Polls(self, message, after).run(duration):
-            told: Any = reply.message
-            yield Heads(
-                versions={h.name: h.version for h in told.heads},
-                dropped=tuple(told.dropped),
-                is_complete=told.is_complete,
-                after=point_of(told),
-            )
+        for reply in Polls(self, "scene_watch", message, after).run(duration):
+            yield heads_of(reply)
+
+    def watch_volumes(
+        self, *, after: WatchPoint | None = None, duration: float | None = None
+    ) -> Iterator[Heads]:
+        """The same of all volumes, whose versions are their stamps."""
+        message = watch_pb2.VolumeWatchRequest()
+        for reply in Polls(self, "volume_watch", message, after).run(duration):
+            yield heads_of(reply)

@@ -75,6 +75,7 @@ static const struct ctl_own_option known[] = {
     {.name = "points", .right = "", .is_flag = true},
     {.name = "min-weight", .right = "0 to 65535"},
     {.name = "box", .right = "six numbers, low corner and high corner"},
+    {.name = "count", .right = "a number, 1 or more"},
     {.name = "width", .right = "a number of pixels"},
     {.name = "height", .right = "a number of pixels"},
     {.name = "shade", .right = "", .is_flag = true},
@@ -199,6 +200,8 @@ static bool take(void *user, int id, const char *value)
         return ctl_parse_between(value, 0, 65535, &args->min_weight);
     case CTL_VOLUME_BOX:
         return ctl_parse_doubles(value, args->box, 6) == 6;
+    case CTL_VOLUME_COUNT:
+        return ctl_parse_u32(value, 1, UINT32_MAX, &args->count);
     case CTL_VOLUME_WIDTH:
         args->width = value;
         return true;

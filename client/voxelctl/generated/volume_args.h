@@ -52,6 +52,7 @@ enum ctl_volume_option {
     CTL_VOLUME_POINTS,
     CTL_VOLUME_MIN_WEIGHT,
     CTL_VOLUME_BOX,
+    CTL_VOLUME_COUNT,
     CTL_VOLUME_WIDTH,
     CTL_VOLUME_HEIGHT,
     CTL_VOLUME_SHADE,
@@ -77,13 +78,13 @@ enum ctl_volume_option {
     CTL_VOLUME_RETRY
 };
 
-#define CTL_VOLUME_BIT(option) (UINT64_C(1) << ((option)-CTL_OPT_FIRST_OWN))
+#define CTL_VOLUME_BIT(option) ((ctl_bits)1 << ((option)-CTL_OPT_FIRST_OWN))
 
 /* A parsed command line. Members that were not given are zero or NULL. */
 struct ctl_volume_args {
     const char *const *words; /* after the options */
     size_t n_words;
-    uint64_t given; /* CTL_VOLUME_BIT of the options that were */
+    ctl_bits given; /* CTL_VOLUME_BIT of the options that were */
     double size;
     double truncation;
     uint32_t block;
@@ -116,6 +117,7 @@ struct ctl_volume_args {
     const char *format;
     double min_weight;
     double box[6];
+    uint32_t count;
     const char *width;
     const char *height;
     double eye[3];
@@ -143,6 +145,7 @@ extern const struct ctl_manual ctl_volume_info_manual;
 extern const struct ctl_manual ctl_volume_integrate_manual;
 extern const struct ctl_manual ctl_volume_scan_manual;
 extern const struct ctl_manual ctl_volume_extract_manual;
+extern const struct ctl_manual ctl_volume_watch_manual;
 extern const struct ctl_manual ctl_volume_render_manual;
 extern const struct ctl_manual ctl_volume_view_manual;
 extern const struct ctl_manual ctl_volume_clear_manual;
@@ -203,6 +206,7 @@ typedef int ctl_volume_run_fn(struct voxeld_client *client,
                               const struct ctl_globals *globals,
                               const struct ctl_volume_args *args);
 ctl_volume_run_fn ctl_volume_extract;
+ctl_volume_run_fn ctl_volume_watch;
 ctl_volume_run_fn ctl_volume_render;
 ctl_volume_run_fn ctl_volume_view;
 ctl_volume_run_fn ctl_volume_run;

@@ -245,6 +245,43 @@ const struct ctl_manual ctl_volume_extract_manual = {
     .method = "volume_extract",
 };
 
+const struct ctl_manual ctl_volume_watch_manual = {
+    .command =
+        {.name = "volume watch",
+         .help = "voxelctl volume watch - what changes in volumes, as it happens\n"
+                 "\n"
+                 "usage: voxelctl volume watch [NAME] [OPTIONS]\n"
+                 "\n"
+                 "Prints a line for each part of the surface as it is, and then for what "
+                 "of it\n"
+                 "changes; without NAME, of all volumes, their versions alone. Where the "
+                 "volume\n"
+                 "was dropped it says so and waits until the name is given again; RESYNC "
+                 "is where\n"
+                 "blocks were removed, so the surface begins anew. It ends with Ctrl-C.\n"
+                 "\n"
+                 "  --box X,Y,Z,X,Y,Z  only there: low corner and high corner, metres\n"
+                 "  --min-weight W     voxels of a lower weight are unknown\n"
+                 "  --points           points instead of a mesh\n"
+                 "  --albedo           colours without light and shadow, as refinement "
+                 "found them\n"
+                 "  --count N          ends after so many replies\n"
+                 "\n"
+                 "With --json each line is an object, with the coordinates of the blocks "
+                 "(voxels\n"
+                 "/ block), and in \"triangles\" (\"points\" with --points) how many "
+                 "each has.\n"
+                 "\n"
+                 "examples\n"
+                 "  voxelctl volume watch\n"
+                 "  voxelctl volume watch kitchen --box -1,-1,0,1,1,2 --json\n"},
+    .options = CTL_VOLUME_BIT(CTL_VOLUME_BOX) | CTL_VOLUME_BIT(CTL_VOLUME_MIN_WEIGHT) |
+               CTL_VOLUME_BIT(CTL_VOLUME_POINTS) | CTL_VOLUME_BIT(CTL_VOLUME_ALBEDO) |
+               CTL_VOLUME_BIT(CTL_VOLUME_COUNT),
+    .n_min = 0,
+    .n_max = 1,
+};
+
 const struct ctl_manual ctl_volume_render_manual = {
     .command =
         {.name = "volume render",
@@ -537,6 +574,7 @@ const char ctl_volume_help[] =
     "  integrate NAME DEPTH adds a depth image\n"
     "  scan NAME SCAN       adds a lidar scan\n"
     "  extract NAME FILE.ply|.glb|.obj the surface as .ply, .glb or .obj\n"
+    "  watch [NAME]         what changes, as it happens\n"
     "  render NAME FILE.png a picture of a camera as .png\n"
     "  view NAME FILE.png|.jpg a picture of the surface, lit\n"
     "  clear NAME           forgets some of it, or all\n"

@@ -262,6 +262,8 @@ static bool take_name(struct vxd_named *named)
         return false;
     }
     unlist(named);
+    named->is_named = false;
+    vxd_named_number_change(named);
     atomic_fetch_sub(&names->n, 1);
     atomic_fetch_sub(&names->n_durable, named->terms.durable ? 1 : 0);
     find_next_reap(names);
@@ -274,6 +276,7 @@ static void end_name(struct vxd_named *named, struct vxd_queue *queue)
     if (named->names->calls->unnamed != NULL) {
         named->names->calls->unnamed(named);
     }
+    vxd_named_notify(named);
     vxd_named_drop(named, queue);
 }
 
@@ -281,6 +284,7 @@ bool vxd_named_replace(struct vxd_named *named, struct vxd_queue *queue)
 {
     struct vxd_names *names = named->names;
     struct vxd_named **at = &names->first;
+    uint64_t version = vxd_named_version(named);
     struct vxd_named *old;
 
     (void)pthread_mutex_lock(&names->mutex);
@@ -300,6 +304,9 @@ bool vxd_named_replace(struct vxd_named *named, struct vxd_queue *queue)
     }
     named->next = *at;
     *at = named;
+    named->is_named = true;
+    named->version = version;
+    vxd_named_number_change(named);
     atomic_fetch_add(&names->n, 1);
     atomic_fetch_add(&names->n_durable, named->terms.durable ? 1 : 0);
     find_next_reap(names);
@@ -307,6 +314,7 @@ bool vxd_named_replace(struct vxd_named *named, struct vxd_queue *queue)
     if (old != NULL) {
         end_name(old, queue);
     }
+    vxd_named_notify(named);
     return old != NULL;
 }
 

@@ -65,6 +65,10 @@ struct vxd_named {
     /* These belong to the table. */
     size_t n_bytes; /* as accounted */
     int references;
+    bool is_named;
+    uint64_t version; /* as accounted; 0 of nouns without versions */
+    uint64_t changed; /* the number of its last change; see struct vxd_named_head */
+    int64_t changed_unix_ns;
     struct vxd_named *next; /* by name */
 };
 
@@ -88,6 +92,9 @@ struct vxd_noun_calls {
     void (*log)(enum vxd_registry_event event, const char *name, const char *text);
     /* Counts the bytes that a thing has now. */
     size_t (*count_bytes)(const struct vxd_named *named);
+    /* Returns the version of a thing, not 0, which is another one after each change; for watchers. NULL:
+     * the noun's things cannot be watched. */
+    uint64_t (*version)(const struct vxd_named *named);
     /* Frees what a thing has, before the thing itself is freed; on the thread that drops it. */
     void (*clear)(struct vxd_named *named, struct vxd_queue *queue);
     /* Its name was taken away. NULL: that concerns nobody. */
@@ -216,7 +223,7 @@ enum vxd_status vxd_named_check_bytes(const struct vxd_named *named, uint64_t n_
  * then; *used is what all have. For nouns whose count_bytes says what was accounted. */
 bool vxd_named_take_bytes(struct vxd_named *named, uint64_t n_bytes, uint64_t *used);
 
-/* Accounts for the thing's memory after it may have grown. */
+/* Accounts for the thing's memory after it may have grown, and for its version, which watchers see. */
 void vxd_named_account(struct vxd_named *named);
 
 /* Drops things that nobody used for their ttl at the time `now_ns`. */
@@ -236,6 +243,42 @@ struct vxd_names_usage {
 
 /* Any thread. */
 void vxd_names_get_usage(const struct vxd_names *names, struct vxd_names_usage *out);
+
+/* --- what watchers see: named_heads.c ----------------------------------------------------------- */
+
+/* The newest version of a thing that has a name; or a name that is gone. */
+struct vxd_named_head {
+    char name[VXD_NAME_BYTES];
+    uint64_t generation;
+    uint64_t version; /* 0: the name is gone */
+    int64_t changed_unix_ns;
+    uint64_t
+        changed; /* changes of all things are numbered from 1 in a run of the server */
+};
+
+/* Is called on the thread of a change, without a lock: a thing that has a name has another version, or
+ * the name was given or taken away. It must not block. */
+typedef void (*vxd_names_changed_fn)(void *context, const char *name);
+
+/* To be called before the first change. */
+void vxd_names_set_listener(struct vxd_names *names, vxd_names_changed_fn changed,
+                            void *context);
+
+/* Any thread. False where there is no thing of this name. */
+bool vxd_names_get_head(struct vxd_names *names, const char *name,
+                        struct vxd_named_head *out);
+
+/* Any thread. The number of the last change. */
+uint64_t vxd_names_last_change(struct vxd_names *names);
+
+/* Any thread. Copies the things and gone names whose last change is after this one, in the order of these;
+ * *out is the caller's to free. *is_complete says that all things are there and no gone names:
+ * after 0, or where more names are gone since than are remembered.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_names_copy_heads(struct vxd_names *names, uint64_t after,
+                                     struct vxd_named_head **out, size_t *n,
+                                     bool *is_complete, uint64_t *last,
+                                     struct vxd_err *err);
 
 /* --- durable things: named_journal.c, named_commit.c -------------------------------------------- */
 

@@ -7,6 +7,10 @@
 
 #include "server/registry/named/named.h"
 
+enum {
+    VXD_NAMES_GONE = 64 /* names that are gone and remembered, for watchers */
+};
+
 struct vxd_names {
     const struct vxd_noun_calls *calls;
     void *own; /* the noun's */
@@ -26,7 +30,22 @@ struct vxd_names {
     struct vxd_named *unnamed;     /* not yet published, or removed and still held */
     struct vxd_registry *registry; /* borrowed; has the journal */
     struct vxd_auth *auth;         /* borrowed; has the quotas */
+    /* For watchers; guarded by the mutex, but for the listener, which is there before requests are. */
+    vxd_names_changed_fn listener;
+    void *listener_context;
+    uint64_t last_change;
+    struct vxd_named_head gone[VXD_NAMES_GONE]; /* a ring */
+    uint64_t n_gone;
 };
+
+/* named_heads.c. Returns the version of a thing; 0 where its noun has none. The mutex is not held. */
+uint64_t vxd_named_version(const struct vxd_named *named);
+
+/* named_heads.c. Numbers a change of a thing that has a name, or has just lost it. The mutex is held. */
+void vxd_named_number_change(struct vxd_named *named);
+
+/* named_heads.c. Calls the listener. The mutex is not held. */
+void vxd_named_notify(const struct vxd_named *named);
 
 /* named_save.c. A description and a content of a noun, zeroed. */
 struct vxd_named_workspace {

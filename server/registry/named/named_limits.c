@@ -119,11 +119,21 @@ void vxd_named_account(struct vxd_named *named)
 {
     struct vxd_names *names = named->names;
     size_t n_bytes = names->calls->count_bytes(named);
+    uint64_t version = vxd_named_version(named);
+    bool is_seen;
 
     atomic_fetch_add(&names->n_bytes, n_bytes);
     atomic_fetch_sub(&names->n_bytes, named->n_bytes);
     vxd_auth_note_bytes(names->auth, named->terms.owner, named->n_bytes, n_bytes);
     (void)pthread_mutex_lock(&names->mutex);
     named->n_bytes = n_bytes;
+    is_seen = named->is_named && version != named->version;
+    named->version = version;
+    if (is_seen) {
+        vxd_named_number_change(named);
+    }
     (void)pthread_mutex_unlock(&names->mutex);
+    if (is_seen) {
+        vxd_named_notify(named);
+    }
 }

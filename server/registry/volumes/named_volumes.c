@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "proto/base/clock.h"
 #include "server/instance/instance.h"
 #include "server/registry/fields/registry_fields.h"
 #include "server/registry/odometries/odometries.h"
@@ -23,6 +24,21 @@ static size_t count_bytes(const struct vxd_named *named)
 
     vxd_volume_get_info(((const struct vxd_named_volume *)named)->state.volume, &info);
     return info.n_bytes;
+}
+
+static uint64_t version_of(const struct vxd_named *named)
+{
+    struct vxd_volume_info info;
+
+    vxd_volume_get_info(((const struct vxd_named_volume *)named)->state.volume, &info);
+    return info.version;
+}
+
+void vxd_volume_renew_order(struct vxd_named_volume *volume)
+{
+    uint64_t now_ns = (uint64_t)vxd_clock_unix_ns();
+
+    volume->order = (uint32_t)(now_ns * UINT64_C(0x9e3779b97f4a7c15) >> 40);
 }
 
 static void clear(struct vxd_named *named, struct vxd_queue *queue)
@@ -62,6 +78,7 @@ static const struct vxd_noun_calls calls = {.one = "volume",
                                                 "limits.volume_bytes_per_token",
                                             .log = vxd_volumes_log,
                                             .count_bytes = count_bytes,
+                                            .version = version_of,
                                             .clear = clear,
                                             .unnamed = forget,
                                             .durable = &vxd_volumes_durable};
@@ -188,6 +205,7 @@ enum vxd_status vxd_named_volume_new(struct vxd_names *volumes, struct vxd_queue
         VXD_TRY(make_engines(volumes, queue, terms, &volume->spec, &take_volume, err));
     }
     volume->state.volume = take_volume;
+    vxd_volume_renew_order(volume);
     vxd_volume_get_info(take_volume, &info);
     volume->spec.max_weight = info.spec.max_weight;
     /* Stamps begin there, so that a stamp of an earlier volume of this name is known. */
@@ -229,6 +247,7 @@ void vxd_named_volume_replace(struct vxd_named_volume *volume, struct vxd_queue 
     vxd_volume_destroy(queue, volume->state.volume);
     volume->state.volume = take_volume;
     volume->state.n_images = n_images;
+    vxd_volume_renew_order(volume);
     vxd_volume_forget_fields(&volume->named);
     vxd_named_account(&volume->named);
 }

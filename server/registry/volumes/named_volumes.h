@@ -32,6 +32,9 @@ struct vxd_named_volume {
     struct vxd_volume_state state;
     struct vxd_track_state track;         /* of the camera that is tracked against it */
     struct vxd_volume_refining *refining; /* the request's that refines it; NULL: none */
+    /* 24 bits that are others in each run of the server, and once the blocks were made anew: who goes
+     * through them by number begins again then. */
+    uint32_t order;
 };
 
 /* What a request on a durable volume hands over to the journal. Zero-initialised it is nothing. An image

@@ -63,6 +63,7 @@ static enum vxd_status settle(struct vxd_named *named, struct vxd_err *err)
 {
     (void)err;
     vxd_volume_forget_fields(named);
+    vxd_volume_renew_order((struct vxd_named_volume *)named);
     return VXD_OK;
 }
 

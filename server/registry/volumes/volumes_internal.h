@@ -10,6 +10,9 @@
  * earlier stamp, which changes will have again. */
 void vxd_volume_forget_fields(struct vxd_named *named);
 
+/* named_volumes.c. The blocks are others now, or in another order. */
+void vxd_volume_renew_order(struct vxd_named_volume *volume);
+
 /* volumes_replay.c. Applies a record to a volume that only this queue uses, with the same result as
  * at first. Blocking.
  * errors  DATA_LOSS            damaged, or of another volume

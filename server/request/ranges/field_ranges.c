@@ -665,6 +665,15 @@ static const struct vxd_field_range fields_of_scene_watch_request[] = {
 };
 RANGES(scene_watch_request);
 
+static const struct vxd_field_range fields_of_volume_watch_request[] = {
+    NUMBER(DOUBLE, VolumeWatchRequest, min_weight, 0, 65535, false, false, "0 to 65535"),
+    NUMBER(UINT32, VolumeWatchRequest, max_bytes, 0, 1073741824, false, false,
+           "0 to 1073741824 (0 counts as 1048576)"),
+    NUMBER(UINT32, VolumeWatchRequest, timeout_ms, 0, 86400000, false, false,
+           "0 to 86400000"),
+};
+RANGES(volume_watch_request);
+
 const struct vxd_request_ranges vxd_request_ranges[] = {
     REQUEST(self_test_request),
     REQUEST(token_issue_request),
@@ -714,6 +723,7 @@ const struct vxd_request_ranges vxd_request_ranges[] = {
     REQUEST(scene_render_request),
     REQUEST(scene_import_mesh_request),
     REQUEST(scene_watch_request),
+    REQUEST(volume_watch_request),
 };
 const size_t vxd_n_request_ranges =
     sizeof vxd_request_ranges / sizeof vxd_request_ranges[0];

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What services of other nouns need to change a volume in place: the job that their requests begin with,
- * and its commit; and to see its surface. On the write lane. */
+/* What services of other nouns need of volumes: the job that their requests begin with, its commit,
+ * surfaces, and pictures. On the write lane. */
 #ifndef VXD_SERVER_SERVICE_VOLUME_SERVICE_VOLUME_H
 #define VXD_SERVER_SERVICE_VOLUME_SERVICE_VOLUME_H
 
 #include "gpu/render/render.h"
+#include "gpu/surface/surface.h"
 #include "gpu/volume/volume.h"
 #include "server/registry/volumes/volumes.h"
 #include "server/request/request.h"
 #include "server/service/columns/columns.h"
+#include "voxeld/v1/volume.pb-c.h"
 
 /* The commit of a request on a durable volume. Zero-initialised it is none. */
 struct vxd_volume_commit {
@@ -26,6 +28,72 @@ struct vxd_volume_job {
     struct vxd_volume_commit commit;
     int32_t *forgotten; /* keys of blocks that made room; freed by release */
 };
+
+/* --- volume_job.c ---------------------------------------------------------------------- */
+
+/* Finds the volume and holds it: job->volume. Where it is durable, what the request changes until
+ * the end of finish is journalled (volume_commit.c), whatever the method.
+ * errors  NOT_FOUND; UNAVAILABLE  of a durable volume */
+enum vxd_status vxd_volume_open(struct vxd_request *request, const char *name,
+                                struct vxd_err *err);
+
+/* --- volume_info.c --------------------------------------------------------------------- */
+
+/* errors  INVALID_ARGUMENT  a corner is missing or not finite, or low is not below high */
+enum vxd_status vxd_volume_read_box(const Voxeld__V1__VolumeBox *box, double low[3],
+                                    double high[3], struct vxd_err *err);
+
+/* --- volume_surface.c ------------------------------------------------------------------ */
+
+/* A surface, or a part of one, as columns of a request's job. Zero-initialised it is none. */
+struct vxd_volume_surface {
+    struct vxd_surface_args args;
+    bool has_albedo;
+    bool keys_only; /* only `blocks` is written; the others have no rows */
+    struct vxd_surface *counted;
+    struct vxd_surface_counts n;
+    size_t n_colours; /* rows */
+    size_t n_labels;
+    struct vxd_column *vertices;
+    struct vxd_column *normals;
+    struct vxd_column *colours;
+    struct vxd_column *labels;
+    struct vxd_column *triangles;
+    struct vxd_column *blocks;
+};
+
+/* Where the tensors that show it go. */
+struct vxd_volume_surface_tensors {
+    Voxeld__V1__Tensor **vertices;
+    Voxeld__V1__Tensor **normals;
+    Voxeld__V1__Tensor **colours;
+    Voxeld__V1__Tensor **labels;
+    Voxeld__V1__Tensor **triangles;
+    Voxeld__V1__Tensor **blocks;
+};
+
+/* errors  FAILED_PRECONDITION  the volume keeps no albedo */
+enum vxd_status vxd_volume_check_albedo(const struct vxd_named_volume *volume,
+                                        bool has_albedo, struct vxd_err *err);
+
+/* Counts the surface of `args`. Blocking.
+ * errors  those of vxd_surface_create */
+enum vxd_status vxd_volume_surface_count(struct vxd_queue *queue,
+                                         const struct vxd_named_volume *volume,
+                                         struct vxd_volume_surface *surface,
+                                         struct vxd_err *err);
+
+/* Reserves the columns of a surface that was counted, or of none, and queues what fills them.
+ * in      tensors  NULL: none shows them
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_volume_surface_write(struct vxd_request *request,
+                                         struct vxd_queue *queue,
+                                         struct vxd_volume_surface *surface,
+                                         const struct vxd_volume_surface_tensors *tensors,
+                                         struct vxd_err *err);
+
+/* The columns are the job's, and are freed with them. */
+void vxd_volume_surface_free(struct vxd_queue *queue, struct vxd_volume_surface *surface);
 
 /* --- volume_commit.c: durable volumes -------------------------------------------------- */
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Surfaces: arrays, or a PLY file. */
-#include "gpu/surface/surface.h"
 #include "server/instance/instance.h"
 #include "server/service/service.h"
 #include "server/service/volume/volume_service.h"
@@ -15,16 +14,7 @@ enum {
 
 struct extract_job {
     struct vxd_volume_job base; /* first: request->state is both */
-    struct vxd_surface_args args;
-    struct vxd_surface *surface;
-    struct vxd_surface_counts n;
-    struct vxd_surface_outputs out;
-    struct vxd_column *vertices;
-    struct vxd_column *normals;
-    struct vxd_column *colours;
-    struct vxd_column *labels;
-    struct vxd_column *triangles;
-    struct vxd_column *blocks;
+    struct vxd_volume_surface part;
     struct vxd_buffer ply;
 };
 
@@ -63,7 +53,7 @@ enum vxd_status vxd_volume_extract_check(struct vxd_request *request, struct vxd
     enum vxd_status status;
 
     VXD_TRY(vxd_noun_begin_check(request, sizeof(struct extract_job), input->name, err));
-    args = &((struct extract_job *)request->state)->args;
+    args = &((struct extract_job *)request->state)->part.args;
     if (input->box != NULL) {
         VXD_TRY(vxd_volume_read_box(input->box, args->low, args->high, err));
         args->has_box = true;
@@ -87,64 +77,17 @@ static enum vxd_status check_size(const struct extract_job *job, bool is_file,
     size_t most = is_file ? VXD_VOLUME_REPLY_BYTES / 2 : VXD_VOLUME_REPLY_BYTES;
     bool has_colour =
         job->base.volume->spec.has_colour || job->base.volume->spec.has_albedo;
-    uint64_t n_bytes = (uint64_t)job->n.n_vertices * (has_colour ? 28 : 25) +
-                       (uint64_t)job->n.n_triangles * 13 + (uint64_t)job->n.n_blocks * 16;
+    const struct vxd_surface_counts *n = &job->part.n;
+    uint64_t n_bytes = (uint64_t)n->n_vertices * (has_colour ? 28 : 25) +
+                       (uint64_t)n->n_triangles * 13 + (uint64_t)n->n_blocks * 16;
 
     if (n_bytes > most) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "box",
                         "the surface has %zu vertices and %zu triangles, %llu bytes; a "
                         "reply holds %zu: ask for boxes of it",
-                        job->n.n_vertices, job->n.n_triangles,
-                        (unsigned long long)n_bytes, most);
+                        n->n_vertices, n->n_triangles, (unsigned long long)n_bytes, most);
     }
     return VXD_OK;
-}
-
-/* A file is made of the columns instead of tensors. */
-static enum vxd_status reserve(struct vxd_request *request, struct vxd_queue *queue,
-                               struct vxd_err *err)
-{
-    const Voxeld__V1__VolumeExtractRequest *input =
-        (const Voxeld__V1__VolumeExtractRequest *)request->input;
-    struct extract_job *job = request->state;
-    const struct vxd_volume_spec *spec = &job->base.volume->spec;
-    Voxeld__V1__VolumeExtractResponse *reply = reply_of(request);
-    size_t n_vertices = job->n.n_vertices;
-    size_t n_colours = spec->has_colour || input->albedo ? n_vertices : 0;
-    size_t n_labels = spec->has_labels ? n_vertices : 0;
-    const struct {
-        enum vxd_dtype dtype;
-        size_t n;
-        size_t n_elements;
-        Voxeld__V1__Tensor **tensor;
-        struct vxd_column **column;
-    } columns[] = {
-        {VXD_FLOAT32, n_vertices, 3, &reply->vertices, &job->vertices},
-        {VXD_FLOAT32, n_vertices, 3, &reply->normals, &job->normals},
-        {VXD_UINT8, n_colours, 3, &reply->colours, &job->colours},
-        {VXD_UINT8, n_labels, 0, &reply->labels, &job->labels},
-        {VXD_INT32, job->n.n_triangles, 3, &reply->triangles, &job->triangles},
-        {VXD_INT32, job->n.n_blocks, 4, &reply->blocks, &job->blocks},
-    };
-    enum vxd_status status = VXD_OK;
-
-    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
-        VXD_TRY(vxd_columns_reserve_shown(
-            request, &job->base.query.columns, queue, columns[i].dtype, columns[i].n,
-            columns[i].n_elements, is_ply(request) ? NULL : columns[i].tensor,
-            columns[i].column, err));
-    }
-    job->out = (struct vxd_surface_outputs){.vertices = job->vertices->device,
-                                            .normals = job->normals->device,
-                                            .colours = job->colours->device,
-                                            .has_albedo = input->albedo,
-                                            .labels = job->labels->device,
-                                            .triangles = job->triangles->device,
-                                            .blocks = job->blocks->device};
-    reply->n_colours = n_colours;
-    reply->n_labels = n_labels;
-out:
-    return status;
 }
 
 /* Refuses what would hold the lane for long.
@@ -172,18 +115,20 @@ static enum vxd_status check_work(const struct vxd_queue *queue,
 static void set_counts(struct vxd_request *request)
 {
     const struct extract_job *job = request->state;
+    const struct vxd_surface_counts *n = &job->part.n;
     Voxeld__V1__VolumeExtractResponse *reply = reply_of(request);
     struct vxd_volume_info info;
 
     vxd_volume_get_info(job->base.volume->state.volume, &info);
     reply->stamp = info.version;
-    reply->is_whole = job->args.since == 0;
-    reply->n_vertices = job->n.n_vertices;
-    reply->n_triangles = job->n.n_triangles;
-    reply->n_blocks = job->n.n_blocks;
-    if (job->args.limit > 0 && job->args.first < job->n.n_listed &&
-        job->args.limit < job->n.n_listed - job->args.first) {
-        reply->next = job->args.first + job->args.limit;
+    reply->is_whole = job->part.args.since == 0;
+    reply->n_vertices = n->n_vertices;
+    reply->n_triangles = n->n_triangles;
+    reply->n_blocks = n->n_blocks;
+    reply->n_colours = job->part.n_colours;
+    reply->n_labels = job->part.n_labels;
+    if (n->next < n->n_listed) {
+        reply->next = n->next;
     }
 }
 
@@ -192,30 +137,37 @@ static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queu
 {
     const Voxeld__V1__VolumeExtractRequest *input =
         (const Voxeld__V1__VolumeExtractRequest *)request->input;
+    Voxeld__V1__VolumeExtractResponse *reply = reply_of(request);
     struct extract_job *job = request->state;
+    struct vxd_volume_surface *part = &job->part;
+    const struct vxd_volume_surface_tensors tensors = {
+        .vertices = &reply->vertices,
+        .normals = &reply->normals,
+        .colours = &reply->colours,
+        .labels = &reply->labels,
+        .triangles = &reply->triangles,
+        .blocks = &reply->blocks,
+    };
     struct vxd_volume_info info;
     enum vxd_status status;
 
     VXD_TRY(vxd_volume_open(request, input->name, err));
-    if (input->albedo && !job->base.volume->spec.has_albedo) {
-        VXD_TRY(vxd_fail(err, VXD_FAILED_PRECONDITION, "albedo",
-                         "the volume \"%s\" keeps no albedo", input->name));
-    }
+    VXD_TRY(vxd_volume_check_albedo(job->base.volume, input->albedo, err));
+    part->has_albedo = input->albedo;
     vxd_volume_get_info(job->base.volume->state.volume, &info);
-    job->args.since = input->since > info.version || info.removed_version > input->since
-                          ? 0
-                          : input->since;
-    VXD_TRY(check_work(queue, &info, &job->args, err));
-    VXD_TRY(vxd_surface_create(queue, job->base.volume->state.volume, &job->args,
-                               &job->surface, err));
-    vxd_surface_get_counts(job->surface, &job->n);
+    part->args.since = input->since > info.version || info.removed_version > input->since
+                           ? 0
+                           : input->since;
+    VXD_TRY(check_work(queue, &info, &part->args, err));
+    VXD_TRY(vxd_volume_surface_count(queue, job->base.volume, part, err));
     VXD_TRY(check_size(job, is_ply(request), err));
-    VXD_TRY(reserve(request, queue, err));
-    VXD_TRY(vxd_surface_write(queue, job->surface, &job->out, err));
+    /* A file is made of the columns instead of tensors. */
+    VXD_TRY(vxd_volume_surface_write(request, queue, part,
+                                     is_ply(request) ? NULL : &tensors, err));
     if (is_ply(request)) {
-        const struct vxd_volume_mesh mesh = {.n_vertices = job->n.n_vertices,
-                                             .n_triangles = job->n.n_triangles,
-                                             .colours = job->colours->device};
+        const struct vxd_volume_mesh mesh = {.n_vertices = part->n.n_vertices,
+                                             .n_triangles = part->n.n_triangles,
+                                             .colours = part->colours->device};
 
         VXD_TRY(vxd_host_alloc(vxd_queue_context(queue), vxd_volume_ply_bytes(&mesh),
                                &job->ply, err));
@@ -228,13 +180,14 @@ out:
 /* The file instead of the arrays. */
 static void write_ply(struct extract_job *job, Voxeld__V1__VolumeExtractResponse *reply)
 {
+    const struct vxd_volume_surface *part = &job->part;
     const struct vxd_volume_mesh mesh = {
-        .n_vertices = job->n.n_vertices,
-        .n_triangles = job->n.n_triangles,
-        .vertices = job->vertices->bytes,
-        .normals = job->normals->bytes,
-        .colours = job->colours->n_bytes > 0 ? job->colours->bytes : NULL,
-        .triangles = job->triangles->bytes};
+        .n_vertices = part->n.n_vertices,
+        .n_triangles = part->n.n_triangles,
+        .vertices = part->vertices->bytes,
+        .normals = part->normals->bytes,
+        .colours = part->colours->n_bytes > 0 ? part->colours->bytes : NULL,
+        .triangles = part->triangles->bytes};
 
     vxd_volume_write_ply(&mesh, job->ply.ptr);
     reply->ply.data = job->ply.ptr;
@@ -261,7 +214,6 @@ void vxd_volume_extract_release(struct vxd_request *request, struct vxd_queue *q
     struct extract_job *job = request->state;
 
     vxd_host_free(vxd_queue_context(queue), &job->ply);
-    vxd_surface_destroy(queue, job->surface);
-    job->surface = NULL;
+    vxd_volume_surface_free(queue, &job->part);
     vxd_volume_release(request, queue);
 }

@@ -28,12 +28,6 @@ enum {
 
 /* --- volume_job.c: memory of a request ---------------------------------------------- */
 
-/* Finds the volume and holds it: job->volume. Where it is durable, what the request changes until
- * the end of finish is journalled (volume_commit.c), whatever the method.
- * errors  NOT_FOUND; UNAVAILABLE  of a durable volume */
-enum vxd_status vxd_volume_open(struct vxd_request *request, const char *name,
-                                struct vxd_err *err);
-
 /* --- volume_image.c: images ------------------------------------------------------------ */
 
 /* Integrates a frame, whose arrays are in device memory, within the limits: a volume that forgets
@@ -180,10 +174,6 @@ void vxd_volume_show_camera(const struct vxd_volume_camera *camera,
 enum vxd_status vxd_volume_read_lidar(const Voxeld__V1__VolumeLidar *lidar,
                                       double max_elevation_deg,
                                       struct vxd_volume_lidar *out, struct vxd_err *err);
-
-/* errors  INVALID_ARGUMENT  a corner is missing or not finite, or low is not below high */
-enum vxd_status vxd_volume_read_box(const Voxeld__V1__VolumeBox *box, double low[3],
-                                    double high[3], struct vxd_err *err);
 
 /* errors  INVALID_ARGUMENT  not a number from low to high */
 enum vxd_status vxd_volume_check_number(double value, const char *field, double low,

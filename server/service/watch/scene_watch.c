@@ -3,17 +3,13 @@
  * queued; what woke it is looked at anew on the lane, so it does not matter why it was woken. */
 #include <math.h>
 
-#include "proto/base/clock.h"
 #include "server/instance/instance.h"
 #include "server/service/existing/existing.h"
 #include "server/service/scene/scene.h"
 #include "server/service/service.h"
 #include "server/service/watch/watch.h"
-#include "voxeld/v1/watch.pb-c.h"
 
 #define DEFAULT_BYTES ((uint32_t)1 << 20)
-/* A wait ends so long before the request's own time is over. */
-#define SPARE_NS INT64_C(250000000)
 /* A collection may swap the store between the two pins. */
 #define PIN_TRIES 4
 
@@ -34,12 +30,11 @@ static const Voxeld__V1__SceneWatchRequest *input_of(const struct vxd_request *r
 static enum vxd_status check_ranges(const Voxeld__V1__SceneWatchRequest *input,
                                     struct vxd_err *err)
 {
-    if (input->after != NULL && input->after->to_version > 0 &&
-        input->after->to_version <= input->after->version) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "after.to_version",
-                        "must be above after.version, or 0");
-    }
-    return input->box != NULL ? vxd_scene_check_box(input->box, "box", err) : VXD_OK;
+    enum vxd_status status = vxd_watch_check_point(input->after, err);
+
+    return status == VXD_OK && input->box != NULL
+               ? vxd_scene_check_box(input->box, "box", err)
+               : status;
 }
 
 enum vxd_status vxd_scene_watch_check(struct vxd_request *request, struct vxd_err *err)
@@ -90,39 +85,21 @@ enum vxd_status vxd_scene_watch_prerequisite(struct vxd_request *request, bool *
                                              struct vxd_err *err)
 {
     const Voxeld__V1__SceneWatchRequest *input = input_of(request);
+    const struct vxd_watch_terms terms = {.noun = VXD_WATCH_SCENES,
+                                          .name = input->name,
+                                          .has_after = input->after != NULL,
+                                          .timeout_ms = input->timeout_ms,
+                                          .is_newer = is_newer};
     struct watch_job *job = request->state;
-    int64_t until_ns = request->received_ns + input->timeout_ms * INT64_C(1000000);
-    struct vxd_watch *watch = request->server->watch;
-    enum vxd_status status;
 
-    if (until_ns > request->deadline_ns - SPARE_NS) {
-        until_ns = request->deadline_ns - SPARE_NS;
-    }
-    if (input->after == NULL || is_newer(request)) {
-        until_ns = 0;
-    }
-    /* From here on its reference is the list's, and so is its life. */
-    vxd_request_hold(request);
-    status = vxd_watch_park(watch, request, input->name, until_ns, &job->watcher, err);
-    *waits = status == VXD_OK;
-    /* The change may have come between the look and the parking. */
-    if (status == VXD_OK && until_ns > 0 && is_newer(request)) {
-        vxd_watch_notify(watch, input->name);
-    }
-    vxd_request_drop(request);
-    return status;
+    return vxd_watch_wait(request, &terms, &job->watcher, waits, err);
 }
 
 void vxd_scene_watch_forget(struct vxd_request *request)
 {
     struct watch_job *job = request->state;
 
-    vxd_watch_forget(request->server->watch, &job->watcher);
-}
-
-void vxd_scene_watch_unpark(struct vxd_request *request)
-{
-    vxd_watch_unpark(request->server->watch);
+    vxd_watch_forget(request, &job->watcher);
 }
 
 /* --- looking ------------------------------------------------------------------------------ */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The parked watches are a linked list under one mutex; there are at most limits.watchers. The
- * thread sleeps until one of them is due: its scene has changed, its time is over, or it was
+ * thread sleeps until one of them is due: what it watches has changed, its time is over, or it was
  * answered meanwhile (its connection has ended, say). */
 #include "server/service/watch/watch.h"
 
@@ -11,11 +11,19 @@
 #include "server/instance/instance.h"
 #include "server/observe/observe.h"
 #include "server/registry/scenes/scenes.h"
+#include "server/registry/volumes/volumes.h"
+#include "server/service/service.h"
 
 enum {
     /* Of those that were parked, how many may be with the scheduler. */
-    MOST_RELEASED = 8
+    MOST_RELEASED = 8,
+    /* Looks at volumes take turns with what changes volumes, on the write lane. So there is one at a
+     * time, and after it none for so many times as long as it took, however many watch. */
+    LOOK_PAUSES = 3
 };
+
+/* A wait ends so long before the request's own time is over. */
+#define SPARE_NS INT64_C(250000000)
 
 struct vxd_watch {
     struct vxd_server *server;
@@ -27,6 +35,8 @@ struct vxd_watch {
     struct vxd_watcher *first;
     struct vxd_watch_place *places;
     size_t n_released;
+    bool is_looking;        /* one of the released is a look at a volume */
+    int64_t look_ns;        /* there is none before */
     atomic_size_t n_parked; /* read without the mutex, too */
 };
 
@@ -128,40 +138,57 @@ static bool is_answered(const struct vxd_watcher *watcher)
     return atomic_load(&watcher->request->answered) != 0;
 }
 
-static bool is_ready(const struct vxd_watch *watch, const struct vxd_watcher *watcher,
-                     int64_t now_ns)
+/* Whether it takes a turn on the write lane; heads of volumes do not. */
+static bool is_look(const struct vxd_watcher *watcher)
 {
-    bool is_due = watcher->is_due || watcher->until_ns <= now_ns || watch->refuses;
-
-    return is_answered(watcher) ||
-           (is_due && (watch->refuses || watch->n_released < MOST_RELEASED));
+    return watcher->noun == VXD_WATCH_VOLUMES && watcher->name[0] != '\0';
 }
 
-/* Takes one that is ready out of the list; NULL where none is. *next_ns is when one will be by
- * its time. */
+/* When a watcher will be ready, unless it becomes due before; INT64_MAX: when another one is gone. */
+static int64_t ready_ns(const struct vxd_watch *watch, const struct vxd_watcher *watcher)
+{
+    int64_t at_ns = watcher->is_due ? 0 : watcher->until_ns;
+
+    if (is_answered(watcher) || watch->refuses) {
+        return 0;
+    }
+    if (is_look(watcher) && at_ns < watch->look_ns) {
+        at_ns = watch->look_ns;
+    }
+    return watch->n_released < MOST_RELEASED && !(is_look(watcher) && watch->is_looking)
+               ? at_ns
+               : INT64_MAX;
+}
+
+/* Takes the one of those that are ready that waits for longest out of the list; NULL where none is.
+ * *next_ns is when one will be by its time. */
 static struct vxd_watcher *take_ready(struct vxd_watch *watch, int64_t *next_ns)
 {
     int64_t now_ns = vxd_clock_ns();
+    struct vxd_watcher **oldest = NULL;
+    struct vxd_watcher *watcher;
 
     *next_ns = INT64_MAX;
     for (struct vxd_watcher **at = &watch->first; *at != NULL; at = &(*at)->next) {
-        struct vxd_watcher *watcher = *at;
+        int64_t at_ns = ready_ns(watch, *at);
 
-        if (is_ready(watch, watcher, now_ns)) {
-            *at = watcher->next;
-            atomic_fetch_sub(&watch->n_parked, 1);
-            give_place(watch, &watcher->place);
-            if (!is_answered(watcher) && !watch->refuses) {
-                watcher->is_released = true;
-                watch->n_released++;
-            }
-            return watcher;
-        }
-        if (!watcher->is_due && watcher->until_ns < *next_ns) {
-            *next_ns = watcher->until_ns;
-        }
+        oldest = at_ns <= now_ns ? at : oldest;
+        *next_ns = at_ns < *next_ns ? at_ns : *next_ns;
     }
-    return NULL;
+    if (oldest == NULL) {
+        return NULL;
+    }
+    watcher = *oldest;
+    *oldest = watcher->next;
+    atomic_fetch_sub(&watch->n_parked, 1);
+    give_place(watch, &watcher->place);
+    if (!is_answered(watcher) && !watch->refuses) {
+        watcher->is_released = true;
+        watch->n_released++;
+        watcher->is_looking = is_look(watcher);
+        watch->is_looking = watch->is_looking || watcher->is_looking;
+    }
+    return watcher;
 }
 
 /* Gives a watch that was parked to the scheduler, or answers it. Takes the list's reference. */
@@ -216,15 +243,12 @@ static void *run(void *argument)
     return NULL;
 }
 
-enum vxd_status vxd_watch_park(struct vxd_watch *watch, struct vxd_request *request,
-                               const char *name, int64_t until_ns,
-                               struct vxd_watcher *watcher, struct vxd_err *err)
+/* Lists a request, which holds it. */
+static enum vxd_status park(struct vxd_watch *watch, struct vxd_request *request,
+                            struct vxd_watcher *watcher, struct vxd_err *err)
 {
     enum vxd_status status = VXD_OK;
 
-    watcher->request = request;
-    watcher->name = name;
-    watcher->until_ns = until_ns;
     (void)pthread_mutex_lock(&watch->mutex);
     if (watch->refuses) {
         status = vxd_fail(err, VXD_UNAVAILABLE, NULL, "the server is shutting down");
@@ -244,7 +268,47 @@ enum vxd_status vxd_watch_park(struct vxd_watch *watch, struct vxd_request *requ
     return status;
 }
 
-void vxd_watch_notify(struct vxd_watch *watch, const char *name)
+enum vxd_status vxd_watch_wait(struct vxd_request *request,
+                               const struct vxd_watch_terms *terms,
+                               struct vxd_watcher *watcher, bool *waits,
+                               struct vxd_err *err)
+{
+    struct vxd_watch *watch = request->server->watch;
+    int64_t until_ns = request->received_ns + terms->timeout_ms * INT64_C(1000000);
+    enum vxd_status status;
+
+    if (until_ns > request->deadline_ns - SPARE_NS) {
+        until_ns = request->deadline_ns - SPARE_NS;
+    }
+    if (!terms->has_after || terms->is_newer(request)) {
+        until_ns = 0;
+    }
+    watcher->request = request;
+    watcher->noun = terms->noun;
+    watcher->name = terms->name;
+    watcher->until_ns = until_ns;
+    /* From here on its reference is the list's, and so is its life. */
+    vxd_request_hold(request);
+    status = park(watch, request, watcher, err);
+    *waits = status == VXD_OK;
+    /* The change may have come between the look and the parking. */
+    if (status == VXD_OK && until_ns > 0 && terms->is_newer(request)) {
+        vxd_watch_notify(watch, terms->noun, terms->name);
+    }
+    vxd_request_drop(request);
+    return status;
+}
+
+enum vxd_status vxd_watch_check_point(const Voxeld__V1__WatchPoint *after,
+                                      struct vxd_err *err)
+{
+    return after != NULL && after->to_version > 0 && after->to_version <= after->version
+               ? vxd_fail(err, VXD_INVALID_ARGUMENT, "after.to_version",
+                          "must be above after.version, or 0")
+               : VXD_OK;
+}
+
+void vxd_watch_notify(struct vxd_watch *watch, enum vxd_watch_noun noun, const char *name)
 {
     bool is_any_due = false;
 
@@ -253,7 +317,7 @@ void vxd_watch_notify(struct vxd_watch *watch, const char *name)
     }
     (void)pthread_mutex_lock(&watch->mutex);
     for (struct vxd_watcher *w = watch->first; w != NULL; w = w->next) {
-        if (w->name[0] == '\0' || strcmp(w->name, name) == 0) {
+        if (w->noun == noun && (w->name[0] == '\0' || strcmp(w->name, name) == 0)) {
             w->is_due = true;
             is_any_due = true;
         }
@@ -264,15 +328,34 @@ void vxd_watch_notify(struct vxd_watch *watch, const char *name)
     (void)pthread_mutex_unlock(&watch->mutex);
 }
 
-void vxd_watch_unpark(struct vxd_watch *watch)
+void vxd_watch_unpark_request(struct vxd_request *request)
 {
+    struct vxd_watch *watch = request->server->watch;
+
     (void)pthread_mutex_lock(&watch->mutex);
     (void)pthread_cond_signal(&watch->wake);
     (void)pthread_mutex_unlock(&watch->mutex);
 }
 
-void vxd_watch_forget(struct vxd_watch *watch, struct vxd_watcher *watcher)
+void vxd_watch_end_look(struct vxd_request *request, struct vxd_watcher *watcher)
 {
+    struct vxd_watch *watch = request->server->watch;
+
+    (void)pthread_mutex_lock(&watch->mutex);
+    if (watcher->is_looking) {
+        watcher->is_looking = false;
+        watch->is_looking = false;
+        watch->look_ns = vxd_clock_ns() + LOOK_PAUSES * request->engine_ns;
+        (void)pthread_cond_signal(&watch->wake);
+    }
+    (void)pthread_mutex_unlock(&watch->mutex);
+}
+
+void vxd_watch_forget(struct vxd_request *request, struct vxd_watcher *watcher)
+{
+    struct vxd_watch *watch = request->server->watch;
+
+    vxd_watch_end_look(request, watcher);
     (void)pthread_mutex_lock(&watch->mutex);
     if (watcher->is_released) {
         watcher->is_released = false;
@@ -284,9 +367,14 @@ void vxd_watch_forget(struct vxd_watch *watch, struct vxd_watcher *watcher)
 
 /* --- its life ----------------------------------------------------------------------------- */
 
-static void on_change(void *context, const char *name)
+static void on_scene(void *context, const char *name)
 {
-    vxd_watch_notify(context, name);
+    vxd_watch_notify(context, VXD_WATCH_SCENES, name);
+}
+
+static void on_volume(void *context, const char *name)
+{
+    vxd_watch_notify(context, VXD_WATCH_VOLUMES, name);
 }
 
 enum vxd_status vxd_watch_create(struct vxd_server *server, struct vxd_watch **out,
@@ -305,7 +393,8 @@ enum vxd_status vxd_watch_create(struct vxd_server *server, struct vxd_watch **o
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no thread for the watchers");
     }
     watch->is_running = true;
-    vxd_scenes_set_listener(server->scenes, on_change, watch);
+    vxd_scenes_set_listener(server->scenes, on_scene, watch);
+    vxd_names_set_listener(server->volumes, on_volume, watch);
     return VXD_OK;
 }
 

@@ -7,7 +7,6 @@
 #include "server/registry/scenes/scenes.h"
 #include "server/service/service.h"
 #include "server/service/watch/watch.h"
-#include "voxeld/v1/watch.pb-c.h"
 
 enum {
     ARENA_BYTES = 4096,

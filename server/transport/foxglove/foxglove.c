@@ -35,6 +35,7 @@ enum vxd_status vxd_foxglove_create(struct vxd_server *server,
     viewer->next_id = VXD_FOX_LOG_ID + 1;
     viewer->transforms_version = 1;
     voxeld__v1__watch_point__init(&viewer->after);
+    voxeld__v1__watch_point__init(&viewer->volumes_after);
     status =
         vxd_watch_take_place(server->watch, principal, peer->name, &viewer->place, err);
     if (status != VXD_OK) {

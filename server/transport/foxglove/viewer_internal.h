@@ -58,12 +58,16 @@ struct vxd_fox_subscription {
     uint32_t n_parts;
     uint32_t part_blocks;
     uint64_t stamp; /* up to which it was sent whole; 0: it was not */
+    int64_t began_ns;
+    int64_t
+        rests_until_ns; /* as long as sending took, so that the volume has time for others */
 };
 
 /* Requests that a viewer has under way, one of each kind at most. */
 enum vxd_fox_work {
-    VXD_FOX_HEADS, /* the watch on all scenes */
-    VXD_FOX_DATA,  /* lists, and what subscriptions get */
+    VXD_FOX_HEADS,        /* the watch on all scenes */
+    VXD_FOX_VOLUME_HEADS, /* the watch on all volumes */
+    VXD_FOX_DATA,         /* lists, and what subscriptions get */
     VXD_FOX_N_WORK
 };
 
@@ -123,6 +127,10 @@ struct vxd_foxglove {
     bool must_list_scenes;
     int64_t
         listed_ns[VXD_FOX_N_KINDS]; /* when things of a kind were listed last; 0: never */
+    Voxeld__V1__WatchPoint volumes_after;
+    bool has_volumes_after;
+    bool must_list_volumes;
+    int64_t volumes_ns; /* they are not watched before, since that has failed */
     struct vxd_fox_thing *things;
     size_t n_things;
     size_t capacity;
@@ -187,7 +195,7 @@ bool vxd_fox_append_pose(const struct vxd_fox_thing *thing, struct vxd_text *tex
 /* --- volume_work.c: with the lock held --------------------------------------------------------- */
 
 /* Completes the job of a volume's surface: what has changed of what was sent, or all. */
-void vxd_fox_begin_mesh(const struct vxd_fox_subscription *s, struct vxd_fox_job *job);
+void vxd_fox_begin_mesh(struct vxd_fox_subscription *s, struct vxd_fox_job *job);
 /* Writes the next request of the job. */
 void vxd_fox_ask_mesh(const struct vxd_fox_job *job, char *body, size_t capacity);
 /* Appends the message of its reply, if one is due: a part that has changed. While the job goes on

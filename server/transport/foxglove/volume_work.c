@@ -11,8 +11,9 @@ enum {
     PART_BLOCKS = 512 /* where they are not too many bytes */
 };
 
-void vxd_fox_begin_mesh(const struct vxd_fox_subscription *s, struct vxd_fox_job *job)
+void vxd_fox_begin_mesh(struct vxd_fox_subscription *s, struct vxd_fox_job *job)
 {
+    s->began_ns = vxd_clock_ns();
     job->kind = VXD_FOX_MESH;
     job->part_blocks = s->part_blocks > 0 ? s->part_blocks : PART_BLOCKS;
     job->since = s->generation == job->generation ? s->stamp : 0;
@@ -105,6 +106,7 @@ enum vxd_status vxd_fox_take_mesh(struct vxd_fox_job *job, struct vxd_fox_subscr
     }
     s->n_parts = job->part + 1;
     s->stamp = job->stamp;
+    s->rests_until_ns = 2 * vxd_clock_ns() - s->began_ns;
 out:
     return status;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a viewer asks the methods, and the messages that it makes of their replies. One request
- * waits for changes of scenes all the time; of volumes, pose graphs and odometries nothing says so, and they
+/* What a viewer asks the methods, and the messages that it makes of their replies. Two requests
+ * wait all the time, for changes of scenes and of volumes; of pose graphs and odometries nothing says so, and they
  * are listed from time to time. Of all subscriptions whose newest version was not sent, one after the other gets
  * its turn, when what was sent before has left. */
 #include <inttypes.h>
@@ -17,10 +17,12 @@ enum {
 };
 
 /* How long a watch waits, which is also how long nobody looks at what is listed: by default, where somebody
- * watches it, and where it is where a sensor is now. */
+ * watches it, and where it is where a sensor is now. Volumes are waited for less long where meshes are sent, which
+ * rest in between. */
 #define WAIT_MS 2000u
 #define LIST_WAIT_MS 1000u
 #define POSE_WAIT_MS 200u
+#define VOLUME_WAIT_MS 250u
 #define SPARE_MS 1000u
 
 struct body {
@@ -121,11 +123,12 @@ static uint32_t list_wait_ms(struct vxd_foxglove *viewer, enum vxd_fox_kind kind
     return vxd_fox_watches(viewer, kind) ? LIST_WAIT_MS : WAIT_MS;
 }
 
-static uint32_t wait_ms(struct vxd_foxglove *viewer)
+/* How long the watch on scenes waits, at whose end what is listed is looked at. */
+static uint32_t scenes_wait_ms(struct vxd_foxglove *viewer)
 {
     uint32_t least = WAIT_MS;
 
-    for (int kind = VXD_FOX_VOLUME; kind < VXD_FOX_N_KINDS; kind++) {
+    for (int kind = VXD_FOX_POSEGRAPH; kind < VXD_FOX_N_KINDS; kind++) {
         uint32_t ms = list_wait_ms(viewer, (enum vxd_fox_kind)kind);
 
         least = ms < least ? ms : least;
@@ -133,21 +136,37 @@ static uint32_t wait_ms(struct vxd_foxglove *viewer)
     return least;
 }
 
-static bool choose_heads(struct vxd_foxglove *viewer, struct body *body)
+/* The request of a watch on all; after NULL: nothing is known. */
+static void ask_heads(const Voxeld__V1__WatchPoint *after, uint32_t wait_ms,
+                      struct body *body)
 {
-    const Voxeld__V1__WatchPoint *after = &viewer->after;
-
-    if (viewer->work[VXD_FOX_HEADS] != NULL) {
-        return false;
-    }
-    if (viewer->has_after) {
+    if (after != NULL) {
         (void)snprintf(body->text, sizeof body->text,
                        "{\"timeoutMs\":%u,\"after\":{\"generation\":\"%" PRIu64
                        "\",\"version\":\"%" PRIu64 "\"}}",
-                       wait_ms(viewer), after->generation, after->version);
+                       wait_ms, after->generation, after->version);
     } else {
         (void)snprintf(body->text, sizeof body->text, "{}");
     }
+}
+
+static bool choose_heads(struct vxd_foxglove *viewer, struct body *body)
+{
+    if (viewer->work[VXD_FOX_HEADS] != NULL) {
+        return false;
+    }
+    ask_heads(viewer->has_after ? &viewer->after : NULL, scenes_wait_ms(viewer), body);
+    return true;
+}
+
+static bool choose_volume_heads(struct vxd_foxglove *viewer, struct body *body)
+{
+    if (viewer->work[VXD_FOX_VOLUME_HEADS] != NULL ||
+        vxd_clock_ns() < viewer->volumes_ns) {
+        return false;
+    }
+    ask_heads(viewer->has_volumes_after ? &viewer->volumes_after : NULL,
+              vxd_fox_watches(viewer, VXD_FOX_VOLUME) ? VOLUME_WAIT_MS : WAIT_MS, body);
     return true;
 }
 
@@ -233,7 +252,8 @@ static const char *choose_subscription(struct vxd_foxglove *viewer, struct body 
             continue;
         }
         thing = vxd_fox_thing_of(viewer, s->channel, &which);
-        if (thing != NULL && is_new(s, thing->generation, thing->version)) {
+        if (thing != NULL && is_new(s, thing->generation, thing->version) &&
+            vxd_clock_ns() >= s->rests_until_ns) {
             const char *method;
 
             if (vxd_fox_schema_of(thing, which) == VXD_FOXGLOVE_POSE) {
@@ -252,12 +272,11 @@ static const char *choose_subscription(struct vxd_foxglove *viewer, struct body 
     return NULL;
 }
 
-/* How things of a kind are listed; scenes are asked for in another way. */
+/* How things of a kind are listed; scenes and volumes are when their watches say so. */
 static const struct {
     const char *method;
     enum vxd_fox_job_kind job;
 } lists[VXD_FOX_N_KINDS] = {
-    [VXD_FOX_VOLUME] = {"volume_list", VXD_FOX_LIST_VOLUMES},
     [VXD_FOX_POSEGRAPH] = {"posegraph_list", VXD_FOX_LIST_POSEGRAPHS},
     [VXD_FOX_ODOMETRY] = {"odometry_list", VXD_FOX_LIST_ODOMETRIES},
 };
@@ -281,7 +300,12 @@ static const char *choose_data(struct vxd_foxglove *viewer, struct body *body)
         *job = (struct vxd_fox_job){.kind = VXD_FOX_LIST_SCENES};
         return "scene_list";
     }
-    for (int kind = VXD_FOX_VOLUME; kind < VXD_FOX_N_KINDS; kind++) {
+    if (viewer->must_list_volumes) {
+        viewer->must_list_volumes = false;
+        *job = (struct vxd_fox_job){.kind = VXD_FOX_LIST_VOLUMES};
+        return "volume_list";
+    }
+    for (int kind = VXD_FOX_POSEGRAPH; kind < VXD_FOX_N_KINDS; kind++) {
         int64_t *listed_ns = &viewer->listed_ns[kind];
         int64_t wait_ns =
             list_wait_ms(viewer, (enum vxd_fox_kind)kind) * INT64_C(1000000);
@@ -298,18 +322,22 @@ static const char *choose_data(struct vxd_foxglove *viewer, struct body *body)
 
 void vxd_fox_work_on(struct vxd_foxglove *viewer)
 {
-    struct body heads, data;
-    bool asks_heads;
+    struct body heads, volume_heads, data;
+    bool asks_heads, asks_volume_heads;
     const char *method;
     uint32_t most_ms = atomic_load(&viewer->server->limits.max_timeout_ms);
     uint32_t timeout_ms = WAIT_MS + SPARE_MS < most_ms ? WAIT_MS + SPARE_MS : most_ms;
 
     (void)pthread_mutex_lock(&viewer->lock);
     asks_heads = !viewer->is_gone && choose_heads(viewer, &heads);
+    asks_volume_heads = !viewer->is_gone && choose_volume_heads(viewer, &volume_heads);
     method = viewer->is_gone ? NULL : choose_data(viewer, &data);
     (void)pthread_mutex_unlock(&viewer->lock);
     if (asks_heads) {
         submit(viewer, VXD_FOX_HEADS, "scene_watch", &heads, timeout_ms);
+    }
+    if (asks_volume_heads) {
+        submit(viewer, VXD_FOX_VOLUME_HEADS, "volume_watch", &volume_heads, timeout_ms);
     }
     if (method != NULL) {
         submit(viewer, VXD_FOX_DATA, method, &data, 0);
@@ -464,6 +492,36 @@ static void take_heads(struct vxd_foxglove *viewer,
         viewer->after = *output->next;
         viewer->has_after = true;
     }
+}
+
+/* Volumes that are new or gone are listed, since heads do not say where they lie. */
+static void take_volume_heads(struct vxd_foxglove *viewer,
+                              const Voxeld__V1__VolumeWatchResponse *output)
+{
+    viewer->must_list_volumes =
+        viewer->must_list_volumes || output->is_complete || output->n_dropped > 0;
+    for (size_t i = 0; i < output->n_heads; i++) {
+        const Voxeld__V1__VolumeWatchHead *head = output->heads[i];
+        struct vxd_fox_thing *thing =
+            vxd_fox_thing_find(viewer, VXD_FOX_VOLUME, head->name, false);
+
+        if (thing == NULL || thing->generation != head->generation) {
+            viewer->must_list_volumes = true;
+        } else {
+            thing->version = head->version;
+        }
+    }
+    if (output->next != NULL) {
+        viewer->volumes_after = *output->next;
+        viewer->has_volumes_after = true;
+    }
+}
+
+/* All volumes are looked at anew, after a while. */
+static void restart_volume_heads(struct vxd_foxglove *viewer)
+{
+    viewer->has_volumes_after = false;
+    viewer->volumes_ns = vxd_clock_ns() + WAIT_MS * INT64_C(1000000);
 }
 
 static void set_place(struct vxd_foxglove *viewer, struct vxd_fox_thing *thing,
@@ -647,6 +705,9 @@ static void take_failure(struct vxd_foxglove *viewer, const struct vxd_err *err)
     if (job->kind == VXD_FOX_LIST_SCENES) {
         viewer->must_list_scenes = true;
     }
+    if (job->kind == VXD_FOX_LIST_VOLUMES) {
+        restart_volume_heads(viewer);
+    }
     if (job->kind >= VXD_FOX_EXPORT && s != NULL) {
         mark_sent(s, job->generation, job->version);
         s->stamp = 0;
@@ -705,6 +766,10 @@ static void reply(struct vxd_request *request, const struct vxd_err *err,
             take_heads(viewer, (const Voxeld__V1__SceneWatchResponse *)output);
         } else if (ask->work == VXD_FOX_HEADS) {
             take_heads_failure(viewer, err);
+        } else if (ask->work == VXD_FOX_VOLUME_HEADS && is_ok) {
+            take_volume_heads(viewer, (const Voxeld__V1__VolumeWatchResponse *)output);
+        } else if (ask->work == VXD_FOX_VOLUME_HEADS) {
+            restart_volume_heads(viewer);
         } else if (is_ok) {
             take_data(viewer, output);
         } else {

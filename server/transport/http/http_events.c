@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Server-sent events: a watch over HTTP that goes on. A stream is a response without an end, made
- * of one scene_watch after the other:
+ * of one scene_watch or volume_watch after the other:
  *
  *   GET       the first watch waits for nothing, so what is wrong is an answer of its own; then
  *             the response begins with its event
@@ -43,22 +43,31 @@ void vxd_http_events_drop(struct vxd_http_events *events)
 
 /* --- events ------------------------------------------------------------------------------- */
 
-const char *vxd_http_events_name(const Voxeld__V1__SceneWatchResponse *reply)
+struct vxd_http_event vxd_http_events_read(const ProtobufCMessage *reply)
 {
-    switch (reply->kind) {
-    case VOXELD__V1__WATCH_KIND__WATCH_CELLS:
-        return "cells";
-    case VOXELD__V1__WATCH_KIND__WATCH_RESYNC:
-        return "resync";
-    case VOXELD__V1__WATCH_KIND__WATCH_DROPPED:
-        return "dropped";
-    case VOXELD__V1__WATCH_KIND__WATCH_CREATED:
-        return "created";
-    case VOXELD__V1__WATCH_KIND__WATCH_HEADS:
-        return "heads";
-    default:
-        return NULL;
+    static const struct {
+        Voxeld__V1__WatchKind kind;
+        const char *name;
+    } names[] = {
+        {VOXELD__V1__WATCH_KIND__WATCH_CELLS, "cells"},
+        {VOXELD__V1__WATCH_KIND__WATCH_BLOCKS, "blocks"},
+        {VOXELD__V1__WATCH_KIND__WATCH_RESYNC, "resync"},
+        {VOXELD__V1__WATCH_KIND__WATCH_DROPPED, "dropped"},
+        {VOXELD__V1__WATCH_KIND__WATCH_CREATED, "created"},
+        {VOXELD__V1__WATCH_KIND__WATCH_HEADS, "heads"},
+    };
+    bool is_volume = reply->descriptor == &voxeld__v1__volume_watch_response__descriptor;
+    const Voxeld__V1__SceneWatchResponse *scene =
+        (const Voxeld__V1__SceneWatchResponse *)reply;
+    const Voxeld__V1__VolumeWatchResponse *volume =
+        (const Voxeld__V1__VolumeWatchResponse *)reply;
+    Voxeld__V1__WatchKind kind = is_volume ? volume->kind : scene->kind;
+    struct vxd_http_event event = {.next = is_volume ? volume->next : scene->next};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && event.next != NULL; i++) {
+        event.name = names[i].kind == kind ? names[i].name : event.name;
     }
+    return event;
 }
 
 void vxd_http_events_write_id(struct vxd_text *text, const Voxeld__V1__WatchPoint *next)
@@ -71,24 +80,22 @@ void vxd_http_events_write_id(struct vxd_text *text, const Voxeld__V1__WatchPoin
 
 /* Appends one event and moves on, with the lock held or before the stream is one. */
 static enum vxd_status write_event(struct vxd_http_events *events,
-                                   const Voxeld__V1__SceneWatchResponse *reply,
-                                   struct vxd_err *err)
+                                   const ProtobufCMessage *reply, struct vxd_err *err)
 {
-    const char *kind = vxd_http_events_name(reply);
+    const struct vxd_http_event event = vxd_http_events_read(reply);
     struct vxd_text *text = &events->text;
-    const Voxeld__V1__WatchPoint *next = reply->next;
     enum vxd_status status;
 
-    if (next == NULL || kind == NULL) {
+    if (event.name == NULL) {
         vxd_text_append(text, ":\n\n", 3);
         return VXD_OK;
     }
-    events->after = *next;
+    events->after = *event.next;
     events->has_after = true;
     vxd_text_append(text, "id: ", 4);
-    vxd_http_events_write_id(text, next);
-    vxd_text_printf(text, "\nevent: %s\ndata: ", kind);
-    status = vxd_json_write(&reply->base, text, err);
+    vxd_http_events_write_id(text, event.next);
+    vxd_text_printf(text, "\nevent: %s\ndata: ", event.name);
+    status = vxd_json_write(reply, text, err);
     if (status == VXD_OK) {
         while (text->n_bytes > 0 && text->bytes[text->n_bytes - 1] == '\n') {
             text->n_bytes--;
@@ -132,9 +139,7 @@ static void take_reply(struct vxd_request *request, const struct vxd_err *err,
     (void)pthread_mutex_lock(&events->lock);
     vxd_http_events_end_poll(events, request);
     if (!events->is_gone) {
-        if (err->code != VXD_OK ||
-            write_event(events, (const Voxeld__V1__SceneWatchResponse *)output, &why) !=
-                VXD_OK) {
+        if (err->code != VXD_OK || write_event(events, output, &why) != VXD_OK) {
             write_error(events, &why);
         }
         events->has_ended = events->has_ended || events->text.failed;
@@ -193,7 +198,7 @@ bool vxd_http_events_submit(struct vxd_http_events *events,
     (void)pthread_mutex_unlock(&events->lock);
     if (status == VXD_OK) {
         status =
-            vxd_request_admit(request, vxd_method_by_name(server->methods, "scene_watch"),
+            vxd_request_admit(request, vxd_http_events_method(events->http, events->noun),
                               body.n_bytes, &err);
     }
     if (status != VXD_OK) {
@@ -294,12 +299,11 @@ enum vxd_status vxd_http_events_begin(struct vxd_http_exchange *exchange,
     memcpy(events->peer, request->peer, sizeof events->peer);
     memcpy(events->client_id, request->client_id, sizeof events->client_id);
     if (events->is_socket) {
-        VXD_TRY(vxd_http_events_begin_socket(
-            exchange, (const Voxeld__V1__SceneWatchResponse *)output, err));
+        VXD_TRY(vxd_http_events_begin_socket(exchange, output, err));
         goto out;
     }
     vxd_text_append(&events->text, RETRY, sizeof RETRY - 1);
-    VXD_TRY(write_event(events, (const Voxeld__V1__SceneWatchResponse *)output, err));
+    VXD_TRY(write_event(events, output, err));
     response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES,
                                                  read_events, events, free_events);
     if (response == NULL) {

@@ -6,7 +6,6 @@
 #include "server/service/watch/watch.h"
 #include "server/transport/http/http_internal.h"
 #include "server/transport/websocket/websocket.h"
-#include "voxeld/v1/watch.pb-c.h"
 
 #define VXD_HTTP_EVENTS_BODY_BYTES 768
 
@@ -15,7 +14,8 @@ struct vxd_http_events {
     struct MHD_Connection *connection;
     atomic_int references; /* of the exchange, the response and the watch under way */
     /* What is asked, and by whom. */
-    char name[VXD_NAME_BYTES];                    /* "" = all scenes */
+    enum vxd_watch_noun noun;
+    char name[VXD_NAME_BYTES];                    /* "" = all of them */
     char options[VXD_HTTP_EVENTS_BODY_BYTES / 2]; /* members of the request, as JSON */
     Voxeld__V1__WatchPoint after;
     bool has_after;
@@ -40,6 +40,10 @@ struct vxd_http_events {
     struct vxd_socket *socket; /* held; NULL before it is open */
 };
 
+/* http_events_query.c: the method that watches one noun. */
+const struct vxd_method *vxd_http_events_method(const struct vxd_http *http,
+                                                enum vxd_watch_noun noun);
+
 /* http_events_query.c: the request of the next watch, into events->body. */
 void vxd_http_events_write_body(struct vxd_http_events *events, uint32_t wait_ms);
 
@@ -47,8 +51,14 @@ void vxd_http_events_write_body(struct vxd_http_events *events, uint32_t wait_ms
  * "7-3", or within a change "7-3-5-1000": generation, version, to_version, first. False: it is none. */
 bool vxd_http_events_read_id(const char *text, Voxeld__V1__WatchPoint *out);
 
-/* http_events.c: the name of an event; NULL: nothing has changed. */
-const char *vxd_http_events_name(const Voxeld__V1__SceneWatchResponse *reply);
+/* What a reply says of the event that it becomes. */
+struct vxd_http_event {
+    const char *name; /* NULL: nothing has changed */
+    const Voxeld__V1__WatchPoint *next;
+};
+
+/* http_events.c: reads a reply to scene_watch or volume_watch. */
+struct vxd_http_event vxd_http_events_read(const ProtobufCMessage *reply);
 /* The id of the event that has this point next. */
 void vxd_http_events_write_id(struct vxd_text *text, const Voxeld__V1__WatchPoint *next);
 /* Creates the next watch and submits it; its reply goes to take_reply. False: there is no memory
@@ -68,7 +78,7 @@ void vxd_http_events_drop(struct vxd_http_events *events);
  * of this output.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_http_events_begin_socket(struct vxd_http_exchange *exchange,
-                                             const Voxeld__V1__SceneWatchResponse *reply,
+                                             const ProtobufCMessage *reply,
                                              struct vxd_err *err);
 
 #endif

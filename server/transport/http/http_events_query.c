@@ -7,8 +7,6 @@
 
 #include "server/transport/http/http_events_internal.h"
 
-#define ALL_SCENES "/v1/watch"
-#define SCENES "/v1/scenes/"
 #define WATCH "/watch"
 #define DEFAULT_BYTES (256u << 10)
 #define MOST_BYTES (4u << 20)
@@ -95,13 +93,83 @@ static void append(char *text, size_t capacity, const char *format, ...)
     va_end(arguments);
 }
 
-static enum vxd_status read_option(struct vxd_http_events *events, const char *key,
-                                   const char *value, uint64_t *n_bytes,
-                                   struct vxd_err *err)
+/* Where things are watched, all of them, and what beside the box bounds it. */
+struct watched {
+    const char *method;
+    const char *all;    /* URL */
+    const char *prefix; /* of the URL of one */
+    const char *known;  /* options, of errors */
+};
+
+static const struct watched watched[] = {
+    [VXD_WATCH_SCENES] = {"scene_watch", "/v1/watch", "/v1/scenes/",
+                          "level, in_voxels=true"},
+    [VXD_WATCH_VOLUMES] = {"volume_watch", "/v1/watch/volumes", "/v1/volumes/",
+                           "min_weight, points=true, albedo=true, keys_only=true"},
+};
+
+enum {
+    N_WATCHED = sizeof watched / sizeof watched[0]
+};
+
+const struct vxd_method *vxd_http_events_method(const struct vxd_http *http,
+                                                enum vxd_watch_noun noun)
+{
+    return vxd_method_by_name(http->server->methods, watched[noun].method);
+}
+
+/* An option that is true or false. */
+static bool read_flag(struct vxd_http_events *events, const char *key, const char *value)
+{
+    static const struct {
+        enum vxd_watch_noun noun;
+        const char *key;
+        const char *member;
+    } flags[] = {{VXD_WATCH_SCENES, "in_voxels", "inVoxels"},
+                 {VXD_WATCH_VOLUMES, "points", "points"},
+                 {VXD_WATCH_VOLUMES, "albedo", "albedo"},
+                 {VXD_WATCH_VOLUMES, "keys_only", "keysOnly"}};
+    bool is_right = strcmp(value, "true") == 0 || strcmp(value, "false") == 0;
+
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0] && is_right; i++) {
+        if (flags[i].noun == events->noun && strcmp(key, flags[i].key) == 0) {
+            append(events->options, sizeof events->options, ",\"%s\":%s", flags[i].member,
+                   value);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An option that is a number. */
+static bool read_number(struct vxd_http_events *events, const char *key,
+                        const char *value)
 {
     char *options = events->options;
     size_t capacity = sizeof events->options;
     uint64_t level;
+    double weight;
+    char *end;
+
+    if (events->noun == VXD_WATCH_SCENES && strcmp(key, "level") == 0 &&
+        read_count(value, UINT32_MAX, &level)) {
+        append(options, capacity, ",\"level\":%" PRIu64, level);
+        return true;
+    }
+    if (events->noun == VXD_WATCH_VOLUMES && strcmp(key, "min_weight") == 0) {
+        weight = strtod(value, &end);
+        if (end != value && *end == '\0' && weight - weight == 0) {
+            append(options, capacity, ",\"minWeight\":%.17g", weight);
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum vxd_status read_option(struct vxd_http_events *events, const char *key,
+                                   const char *value, uint64_t *n_bytes,
+                                   struct vxd_err *err)
+{
     double box[6];
 
     if (events->is_socket && strcmp(key, "token") == 0) {
@@ -110,29 +178,22 @@ static enum vxd_status read_option(struct vxd_http_events *events, const char *k
     if (strcmp(key, "after") == 0) {
         return events->has_after ? VXD_OK : read_after(events, key, value, err);
     }
-    if (strcmp(key, "max_bytes") == 0 && read_count(value, MOST_BYTES, n_bytes)) {
-        return VXD_OK;
-    }
-    if (strcmp(key, "level") == 0 && read_count(value, UINT32_MAX, &level)) {
-        append(options, capacity, ",\"level\":%" PRIu64, level);
-        return VXD_OK;
-    }
-    if (strcmp(key, "in_voxels") == 0 &&
-        (strcmp(value, "true") == 0 || strcmp(value, "false") == 0)) {
-        append(options, capacity, ",\"inVoxels\":%s", value);
+    if ((strcmp(key, "max_bytes") == 0 && read_count(value, MOST_BYTES, n_bytes)) ||
+        read_flag(events, key, value) || read_number(events, key, value)) {
         return VXD_OK;
     }
     if (strcmp(key, "box") == 0 && read_box(value, box)) {
-        append(options, capacity,
+        append(events->options, sizeof events->options,
                ",\"box\":{\"low\":{\"x\":%.17g,\"y\":%.17g,\"z\":%.17g},"
                "\"high\":{\"x\":%.17g,\"y\":%.17g,\"z\":%.17g}}",
                box[0], box[1], box[2], box[3], box[4], box[5]);
         return VXD_OK;
     }
-    return vxd_fail(err, VXD_INVALID_ARGUMENT, key,
-                    "'%.60s' is not possible; known are level, box=X,Y,Z,X,Y,Z, "
-                    "in_voxels=true, max_bytes (at most %u) and after",
-                    value, MOST_BYTES);
+    return vxd_fail(
+        err, VXD_INVALID_ARGUMENT, key,
+        "'%.60s' is not possible; known are box=X,Y,Z,X,Y,Z, %s, max_bytes (at "
+        "most %u) and after",
+        value, watched[events->noun].known, MOST_BYTES);
 }
 
 /* The request of the next watch. */
@@ -152,32 +213,45 @@ void vxd_http_events_write_body(struct vxd_http_events *events, uint32_t wait_ms
     append(body, BODY_BYTES, "}");
 }
 
+/* The name in the URL of one thing; "" where it is that of all. */
+static bool read_name(const struct watched *of, const char *url,
+                      char name[VXD_NAME_BYTES])
+{
+    size_t n_prefix = strlen(of->prefix);
+    size_t n_url = strlen(url);
+    size_t n_name;
+
+    name[0] = '\0';
+    if (strcmp(url, of->all) == 0) {
+        return true;
+    }
+    if (strncmp(url, of->prefix, n_prefix) != 0 || n_url < n_prefix + sizeof WATCH ||
+        strcmp(url + n_url - (sizeof WATCH - 1), WATCH) != 0) {
+        return false;
+    }
+    n_name = n_url - n_prefix - (sizeof WATCH - 1);
+    if (n_name >= VXD_NAME_BYTES) {
+        return false;
+    }
+    memcpy(name, url + n_prefix, n_name);
+    name[n_name] = '\0';
+    return vxd_is_name(name);
+}
+
 const struct vxd_method *vxd_http_find_events(struct vxd_http_exchange *exchange,
                                               const char *url)
 {
-    size_t n_scenes = sizeof SCENES - 1;
-    size_t n_url = strlen(url);
-    size_t n_name;
-    char name[VXD_NAME_BYTES] = "";
+    char name[VXD_NAME_BYTES];
 
-    if (strcmp(url, ALL_SCENES) != 0) {
-        if (strncmp(url, SCENES, n_scenes) != 0 || n_url < n_scenes + sizeof WATCH ||
-            strcmp(url + n_url - (sizeof WATCH - 1), WATCH) != 0) {
-            return NULL;
-        }
-        n_name = n_url - n_scenes - (sizeof WATCH - 1);
-        if (n_name >= sizeof name) {
-            return NULL;
-        }
-        memcpy(name, url + n_scenes, n_name);
-        name[n_name] = '\0';
-        if (!vxd_is_name(name)) {
-            return NULL;
+    for (int noun = 0; noun < N_WATCHED; noun++) {
+        if (read_name(&watched[noun], url, name)) {
+            exchange->is_events = true;
+            exchange->events_noun = (enum vxd_watch_noun)noun;
+            memcpy(exchange->events_name, name, sizeof name);
+            return vxd_http_events_method(exchange->http, exchange->events_noun);
         }
     }
-    exchange->is_events = true;
-    memcpy(exchange->events_name, name, sizeof name);
-    return vxd_method_by_name(exchange->http->server->methods, "scene_watch");
+    return NULL;
 }
 
 enum vxd_status vxd_http_events_open(struct vxd_http_exchange *exchange,
@@ -198,6 +272,7 @@ enum vxd_status vxd_http_events_open(struct vxd_http_exchange *exchange,
     events->connection = exchange->connection;
     atomic_init(&events->references, 1);
     voxeld__v1__watch_point__init(&events->after);
+    events->noun = exchange->events_noun;
     memcpy(events->name, exchange->events_name, sizeof events->name);
     if (headers->upgrade != NULL) {
         events->is_socket = true;

@@ -15,21 +15,21 @@
 /* Makes the event of a reply, and moves on, with the lock held or before the socket is open; the
  * text is empty where nothing has changed. */
 static enum vxd_status write_event(struct vxd_http_events *events,
-                                   const Voxeld__V1__SceneWatchResponse *reply,
-                                   struct vxd_text *text, struct vxd_err *err)
+                                   const ProtobufCMessage *reply, struct vxd_text *text,
+                                   struct vxd_err *err)
 {
-    const char *name = vxd_http_events_name(reply);
+    const struct vxd_http_event event = vxd_http_events_read(reply);
     enum vxd_status status;
 
-    if (reply->next == NULL || name == NULL) {
+    if (event.name == NULL) {
         return VXD_OK;
     }
-    events->after = *reply->next;
+    events->after = *event.next;
     events->has_after = true;
-    vxd_text_printf(text, "{\"event\":\"%s\",\"id\":\"", name);
-    vxd_http_events_write_id(text, reply->next);
+    vxd_text_printf(text, "{\"event\":\"%s\",\"id\":\"", event.name);
+    vxd_http_events_write_id(text, event.next);
     vxd_text_append(text, "\",\"data\":", 9);
-    status = vxd_json_write(&reply->base, text, err);
+    status = vxd_json_write(reply, text, err);
     while (text->n_bytes > 0 && text->bytes[text->n_bytes - 1] == '\n') {
         text->n_bytes--;
     }
@@ -73,9 +73,7 @@ static void take_reply(struct vxd_request *request, const struct vxd_err *err,
     (void)pthread_mutex_lock(&events->lock);
     vxd_http_events_end_poll(events, request);
     if (!events->is_gone) {
-        if (err->code == VXD_OK &&
-            write_event(events, (const Voxeld__V1__SceneWatchResponse *)output, &text,
-                        &why) == VXD_OK) {
+        if (err->code == VXD_OK && write_event(events, output, &text, &why) == VXD_OK) {
             if (text.n_bytes > 0) {
                 vxd_socket_send(events->socket, true, text.bytes, text.n_bytes);
                 text = (struct vxd_text){0};
@@ -132,7 +130,7 @@ static void on_closed(void *session)
 }
 
 enum vxd_status vxd_http_events_begin_socket(struct vxd_http_exchange *exchange,
-                                             const Voxeld__V1__SceneWatchResponse *reply,
+                                             const ProtobufCMessage *reply,
                                              struct vxd_err *err)
 {
     static const struct vxd_socket_calls calls = {on_opened, on_received, on_drained,

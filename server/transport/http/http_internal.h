@@ -10,6 +10,7 @@
 #include "proto/wire/wire.h"
 #include "server/request/request.h"
 #include "server/instance/instance.h"
+#include "server/service/watch/watch.h"
 #include "server/transport/tls/tls.h"
 #include "server/transport/websocket/websocket.h"
 
@@ -132,7 +133,8 @@ struct vxd_http_exchange {
     const char *bytes; /* the response's */
     size_t n_bytes;
     char cookie_token[VXD_TOKEN_BYTES];
-    bool is_events; /* a stream of events of this scene, "" = all */
+    bool is_events; /* a stream of events of this scene or volume, "" = all */
+    enum vxd_watch_noun events_noun;
     bool counts_events;
     bool has_url_token; /* of a WebSocket's handshake */
     char socket_accept[VXD_WEBSOCKET_ACCEPT_BYTES];

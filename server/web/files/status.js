@@ -8,7 +8,7 @@ const EVERY_MS = 1000;
 const STAGES = { waits: 'waits for its turn', runs: 'runs', commits: 'waits for the disk' };
 
 // Requests that people and programs sent; what pages like this one ask for all the time is not among them.
-const OWN = new Set(['status', 'scene_watch']);
+const OWN = new Set(['status', 'scene_watch', 'volume_watch']);
 
 function totals(status) {
   const sum = { ok: 0, failed: 0, ms: 0 };

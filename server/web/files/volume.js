@@ -17,13 +17,13 @@ export function volumePage(app, name) {
   };
   const mesh = new VolumeMesh(name, async (layer) => {
     view.setLayer('surface', layer);
-    state.textContent = layer ? `${count(mesh.nTriangles)} triangles` : 'There is no surface yet.';
+    if (layer) state.textContent = `${count(mesh.nTriangles)} triangles`;
+    else state.textContent = mesh.isDropped ? 'The volume was dropped.' : 'There is no surface yet.';
     view.dataset.triangles = String(mesh.nTriangles);
     if (!isFramed && layer) {
       isFramed = true;
       home();
     }
-    app.setLive('on');
     try {
       const { volume: v } = await getJson(`/v1/volumes/${name}`);
       facts.replaceChildren(...[
@@ -34,9 +34,9 @@ export function volumePage(app, name) {
     } catch {
       // Dropped meanwhile; the mesh says so.
     }
-  }, (error) => {
-    state.textContent = error.status === 404 ? 'There is no such volume.' : error.message;
-    if (error.status !== 404) app.fail(error);
+  }, (live, error) => {
+    app.setLive(live, error);
+    if (error) state.textContent = error.status === 404 ? 'There is no such volume.' : error.message;
   });
   const poses = new Poses(view, (error, what) => app.fail(error, what));
   const layers = el('section', { 'aria-label': 'Layers', hidden: true }, el('h2', {}, 'Layers'), poses.element);

@@ -1,64 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// The surface of a volume as a layer, kept up with: blocks that have changed are fetched again and
-// replace what was there.
+// The surface of a volume as a layer, kept up with by a watch: blocks that have changed come as
+// events and replace what was there.
 import { numbers } from './names.js';
-import { call, getJson } from './session.js';
+import { Stream } from './session.js';
 
-const PART_BLOCKS = 512;
-const EVERY_MS = 700;
+const MAX_BYTES = 1 << 20; // of an event
+const EVERY_MS = 250; // it is shown at most so often
 
 export class VolumeMesh {
-  // show(layer) gets the whole surface whenever it has changed.
-  constructor(name, show, fail) {
-    this.name = name;
+  // show(layer) gets the whole surface whenever it has changed; live(state, error) as of a Stream.
+  constructor(name, show, live) {
     this.show = show;
-    this.fail = fail;
     this.blocks = new Map(); // "x,y,z" -> {positions, normals, colours}
-    this.stamp = '0'; // text, as it needs more bits than numbers here have
-    this.generation = '';
-    this.isClosed = false;
-    this.run();
+    this.old = new Map(); // shown where a surface that begins anew has not come to its end
+    this.origin = [0, 0, 0];
+    this.stream = new Stream(`/v1/volumes/${name}/watch?max_bytes=${MAX_BYTES}`,
+      (event, told) => this.take(event, told), live);
   }
 
   close() {
-    this.isClosed = true;
+    this.stream.close();
     clearTimeout(this.timer);
   }
 
-  async run() {
-    try {
-      const { volume } = await getJson(`/v1/volumes/${this.name}`);
-      if (volume.generation !== this.generation) {
-        this.generation = volume.generation;
-        this.blocks.clear();
-        this.stamp = '0';
-        this.origin = [volume.origin?.x || 0, volume.origin?.y || 0, volume.origin?.z || 0];
-      }
-      if (!document.hidden && (volume.stamp || '0') !== this.stamp) await this.fetchBlocks();
-    } catch (error) {
-      if (!this.isClosed) this.fail(error);
-      if (error.status) return;
+  take(event, told) {
+    const isAnew = event !== 'blocks';
+    if (isAnew) {
+      this.old = event === 'resync' ? new Map([...this.old, ...this.blocks]) : new Map();
+      this.blocks.clear();
     }
-    if (!this.isClosed) this.timer = setTimeout(() => this.run(), EVERY_MS);
+    if (told.origin) this.origin = [told.origin.x || 0, told.origin.y || 0, told.origin.z || 0];
+    this.replace(told);
+    if (!Number(told.next?.toVersion || 0)) this.old.clear();
+    this.isDropped = event === 'dropped';
+    this.timer ||= setTimeout(() => {
+      this.timer = 0;
+      this.show(this.layer());
+    }, EVERY_MS);
   }
 
-  async fetchBlocks() {
-    const since = this.stamp;
-    let first = 0;
-    let stamp = '';
-    do {
-      const reply = await call('volume_extract', { name: this.name, since, first, limit: PART_BLOCKS });
-      if (this.isClosed) return;
-      if (first === 0 && (reply.isWhole || since === '0')) this.blocks.clear();
-      stamp ||= reply.stamp || '0';
-      this.take(reply);
-      first = Number(reply.next || 0);
-    } while (first > 0);
-    this.stamp = stamp;
-    this.show(this.layer());
-  }
-
-  take(reply) {
+  replace(reply) {
     const vertices = numbers(reply.vertices);
     const normals = numbers(reply.normals);
     const colours = numbers(reply.colours);
@@ -71,12 +52,13 @@ export class VolumeMesh {
       const made = { positions: new Float32Array(3 * n), normals: new Float32Array(3 * n), colours: new Uint8Array(4 * n) };
       for (let i = 0; i < n; i++) {
         const v = triangles[3 * begin + i];
-        made.positions.set(vertices.subarray(3 * v, 3 * v + 3), 3 * i);
-        made.normals.set(normals.subarray(3 * v, 3 * v + 3), 3 * i);
+        made.positions.set(vertices.slice(3 * v, 3 * v + 3), 3 * i);
+        made.normals.set(normals.slice(3 * v, 3 * v + 3), 3 * i);
         if (colours.length) made.colours.set([colours[3 * v], colours[3 * v + 1], colours[3 * v + 2], 255], 4 * i);
         else made.colours.set([196, 188, 172, 255], 4 * i);
       }
       const key = blocks.slice(b, b + 3).join(',');
+      this.old.delete(key);
       if (n > 0) this.blocks.set(key, made);
       else this.blocks.delete(key);
       begin = end;
@@ -85,8 +67,13 @@ export class VolumeMesh {
 
   get nTriangles() {
     let n = 0;
-    for (const block of this.blocks.values()) n += block.positions.length / 9;
+    for (const block of this.all()) n += block.positions.length / 9;
     return n;
+  }
+
+  * all() {
+    yield* this.blocks.values();
+    yield* this.old.values();
   }
 
   // All blocks as one layer; null where there is no surface.
@@ -95,7 +82,7 @@ export class VolumeMesh {
     if (n === 0) return null;
     const whole = { positions: new Float32Array(3 * n), normals: new Float32Array(3 * n), colours: new Uint8Array(4 * n) };
     let at = 0;
-    for (const block of this.blocks.values()) {
+    for (const block of this.all()) {
       whole.positions.set(block.positions, 3 * at);
       whole.normals.set(block.normals, 3 * at);
       whole.colours.set(block.colours, 4 * at);
@@ -108,7 +95,7 @@ export class VolumeMesh {
   bounds() {
     const low = [Infinity, Infinity, Infinity];
     const high = [-Infinity, -Infinity, -Infinity];
-    for (const { positions } of this.blocks.values()) {
+    for (const { positions } of this.all()) {
       for (let i = 0; i < positions.length; i++) {
         low[i % 3] = Math.min(low[i % 3], positions[i]);
         high[i % 3] = Math.max(high[i % 3], positions[i]);

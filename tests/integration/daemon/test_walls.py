@@ -142,6 +142,7 @@ def test_nobody_touches_what_another_token_may_name(daemon: Daemon) -> None:
         "map_export": {},
         "volume_drop": {},
         "volume_get": {},
+        "volume_watch": {},
     }.items():
         ann.refused(method, name="ben-yard", **body)
     assert ann.get("/v1/scenes/ben-yard").status == 403
@@ -150,6 +151,7 @@ def test_nobody_touches_what_another_token_may_name(daemon: Daemon) -> None:
     tag = Client(daemon, "boss").get("/v1/scenes/ben-yard/image.png").headers["ETag"]
     assert ann.get("/v1/scenes/ben-yard/image.png", **{"If-None-Match": tag}).status == 403
     assert ann.get("/v1/scenes/ben-yard/watch").status == 403
+    assert ann.get("/v1/volumes/ben-yard/watch").status == 403
     # Nothing of it has happened.
     assert Client(daemon, "ben").ok("scene_get", name="ben-yard")["scene"]["name"] == "ben-yard"
 
@@ -182,20 +184,22 @@ def test_lists_and_watches_show_no_other_names(daemon: Daemon) -> None:
     }.items():
         assert [x["name"] for x in ann.ok(method)[field]] == ["ann-yard"]
         assert {"ann-yard", "ben-yard"} <= {x["name"] for x in boss.ok(method)[field]}
-    assert [x["name"] for x in ann.ok("scene_watch")["heads"]] == ["ann-yard"]
+    for method in ("scene_watch", "volume_watch"):
+        assert [x["name"] for x in ann.ok(method)["heads"]] == ["ann-yard"]
     assert [x["name"] for x in ann.get("/v1/scenes").json()["scenes"]] == ["ann-yard"]
     with Rpc(daemon.tcp) as client:
         reply = client.call("scene_watch", watch_pb2.SceneWatchRequest(), token=secret("ann"))
         assert [h.name for h in reply.scene_watch.heads] == ["ann-yard"]
-    connection = http.client.HTTPConnection("127.0.0.1", daemon.http_port, timeout=30)
-    connection.request("GET", "/v1/watch", headers=ann.headers)
-    events = connection.getresponse()
-    text = b""
-    while b"\n\n" not in text or b"data:" not in text:
-        text += events.read1(65536)
-    connection.close()
-    assert b"ann-yard" in text
-    assert b"ben-yard" not in text
+    for path in ("/v1/watch", "/v1/watch/volumes"):
+        connection = http.client.HTTPConnection("127.0.0.1", daemon.http_port, timeout=30)
+        connection.request("GET", path, headers=ann.headers)
+        events = connection.getresponse()
+        text = b""
+        while b"\n\n" not in text or b"data:" not in text:
+            text += events.read1(65536)
+        connection.close()
+        assert b"ann-yard" in text
+        assert b"ben-yard" not in text
 
 
 def test_methods_are_allowed_and_denied(daemon: Daemon) -> None:

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import http.client
 import itertools
 import json
 import signal
@@ -15,11 +13,11 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import voxeld
+from events import Events, rows, watchers
 from harness import BIN, SLOW, Daemon, http_call, running, wait_until
 from scenes import Scenes, ball, box, spec
 
@@ -40,50 +38,6 @@ def name(daemon: Daemon, request: pytest.FixtureRequest) -> Iterator[str]:
         scenes.call("scene_create", name=name, spec=spec(bits=8))
         yield name
         scenes.call("scene_drop", name=name, missing_ok=True)
-
-
-def rows(tensor: dict[str, Any] | None, dtype: Any, *shape: int) -> np.ndarray:
-    if not tensor:
-        return np.zeros((0, *shape[1:]), dtype)
-    if "data" in tensor:
-        return np.frombuffer(base64.b64decode(tensor["data"]), dtype).reshape(shape)
-    return np.array(tensor.get("values", []), dtype).reshape(shape)
-
-
-class Events:
-    """A stream of server-sent events, read line by line."""
-
-    def __init__(
-        self, daemon: Daemon, path: str, headers: dict[str, str] | None = None
-    ) -> None:
-        self.connection = http.client.HTTPConnection(
-            "127.0.0.1", daemon.http_port, timeout=60 * SLOW
-        )
-        self.connection.request("GET", path, headers=headers or {})
-        self.response = self.connection.getresponse()
-        self.n_comments = 0
-
-    def __enter__(self) -> Events:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.response.close()
-        self.connection.close()
-
-    def next(self) -> tuple[str, str, dict[str, Any]]:
-        """Returns name, id and data of the next event."""
-        fields: dict[str, str] = {}
-        while True:
-            line = self.response.readline()
-            assert line, "the stream has ended"
-            text = line.decode().rstrip("\n")
-            if text.startswith(":"):
-                self.n_comments += 1
-            elif text:
-                key, _, value = text.partition(": ")
-                fields[key] = value
-            elif "event" in fields:
-                return fields["event"], fields.get("id", ""), json.loads(fields["data"])
 
 
 def apply(seen: np.ndarray, cells: np.ndarray, changes: np.ndarray) -> None:
@@ -243,11 +197,6 @@ def test_stream_of_a_missing_scene_is_not_found(daemon: Daemon) -> None:
     assert http_call(daemon, "POST", "/v1/scenes/nobody/watch", {}).status == 405
 
 
-def watchers(daemon: Daemon) -> int:
-    text = http_call(daemon, "GET", "/metrics").body.decode()
-    return int(next(x for x in text.splitlines() if x.startswith("voxeld_watchers ")).split()[1])
-
-
 def test_watchers_are_bounded_and_end_with_their_connections(tmp_path: Path) -> None:
     limits = {"limits": {"watchers": 8, "watchers_per_client": 4}}
     with running(tmp_path, limits) as daemon, Scenes(daemon) as scenes:
@@ -287,14 +236,20 @@ def test_watchers_are_bounded_and_end_with_their_connections(tmp_path: Path) -> 
 
 def test_hundred_idle_watchers_cost_nothing_and_all_are_told(tmp_path: Path) -> None:
     """No watcher polls inside the daemon: while nothing changes its CPU time stands still."""
-    n = 100
+    n, n_of_volume = 100, 30
     with running(tmp_path) as daemon, Scenes(daemon) as scenes:
         scenes.call("scene_create", name="yard", spec=spec())
+        body = {"name": "room", "voxelSizeM": 0.1}
+        assert http_call(daemon, "POST", "/v1/volume_create", body).status == 200
         with contextlib.ExitStack() as stack:
-            streams = [
-                stack.enter_context(Events(daemon, "/v1/scenes/yard/watch")) for _ in range(n)
-            ]
-            for stream in streams:
+            of_volume, streams = (
+                [stack.enter_context(Events(daemon, path)) for _ in range(k)]
+                for path, k in (
+                    ("/v1/volumes/room/watch", n_of_volume),
+                    ("/v1/scenes/yard/watch", n - n_of_volume),
+                )
+            )
+            for stream in [*of_volume, *streams]:
                 assert stream.next()[0] == "resync"
             wait_until(lambda: watchers(daemon) == n, 10, "all wait")
             assert daemon.n_under_way() == 0, "a waiting watch counts as running or queued"
@@ -307,6 +262,9 @@ def test_hundred_idle_watchers_cost_nothing_and_all_are_told(tmp_path: Path) -> 
             for stream in streams:
                 event, _, told = stream.next()
                 assert event == "cells" and told["toVersion"] == "2"
+            body = {"name": "room", "all": True}
+            assert http_call(daemon, "POST", "/v1/volume_clear", body).status == 200
+            assert [stream.next()[0] for stream in of_volume] == ["blocks"] * n_of_volume
 
 
 def test_slow_reader_does_not_grow_memory(tmp_path: Path) -> None:

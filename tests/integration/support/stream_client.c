@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A robot's program that streams: each method with an asynchronous form is started N times before
  * an answer is waited for, and then called one after the other for another object of the same kind.
- * Both must give the same: what is started first takes effect first.
+ * Both must give the same: what is started first takes effect first. Then a volume is watched.
  *
  * usage: stream_client URL NETWORK (a loaded one) */
 #include <math.h>
@@ -14,6 +14,7 @@
 #include "client/c/include/voxeld_odometry.h"
 #include "client/c/include/voxeld_posegraph.h"
 #include "client/c/include/voxeld_volume_stream.h"
+#include "client/c/include/voxeld_watch.h"
 
 enum {
     N = 8, /* calls of a stream */
@@ -432,6 +433,65 @@ static void fill(struct robot *robot)
     }
 }
 
+/* --- a watch ------------------------------------------------------------------------------ */
+
+/* What the callback of a watch was given. */
+struct told {
+    bool has_ended;
+    enum voxeld_watch_kind kind;
+    uint64_t version;
+    uint64_t n_blocks;
+};
+
+static void take_watched(void *context, struct voxeld_volume_watched *done,
+                         const struct voxeld_error *error)
+{
+    struct told *told = context;
+
+    told->has_ended = true;
+    if (error != NULL) {
+        (void)failed("a watch", error);
+        return;
+    }
+    told->kind = done->kind;
+    told->version = done->to_version;
+    told->n_blocks = done->n_blocks;
+    voxeld_volume_watched_free(done);
+}
+
+/* A watch that waits is called back when an image of the same client changes the volume. */
+static int watch(struct robot *robot)
+{
+    struct voxeld_volume_watch_request request = {
+        .volume = "imagesa", .keys_only = true, .max_bytes = 1 << 20};
+    struct voxeld_volume_watched *first = NULL;
+    struct voxeld_error error = {0};
+    struct told told = {0};
+    struct seen seen = {0};
+
+    if (voxeld_volume_watch(robot->client, &request, &first, &error) != VOXELD_OK) {
+        return failed("volume_watch", &error);
+    }
+    request.has_after = first->has_next;
+    request.after = first->next;
+    request.timeout_ms = CALL_MS / 2;
+    voxeld_volume_watched_free(first);
+    if (voxeld_volume_watch_async(robot->client, &request, take_watched, &told, &error) !=
+            VOXELD_OK ||
+        add_image(robot, "imagesa", 0, true, &seen, &error) != VOXELD_OK) {
+        return failed("volume_watch_async", &error);
+    }
+    while (!told.has_ended && voxeld_dispatch(robot->client, CALL_MS) > 0) {
+    }
+    if (told.kind != VOXELD_WATCH_BLOCKS || told.n_blocks == 0 ||
+        told.version <= request.after.version) {
+        (void)fprintf(stderr, "the watch gave kind %d of %d blocks\n", (int)told.kind,
+                      (int)told.n_blocks);
+        return EXIT_FAILURE;
+    }
+    return EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
     static struct robot robot;
@@ -465,6 +525,9 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof streams / sizeof *streams && result == EXIT_SUCCESS;
          i++) {
         result = compare(&robot, streams[i].name, streams[i].call);
+    }
+    if (result == EXIT_SUCCESS) {
+        result = watch(&robot);
     }
     voxeld_close(robot.client);
     return result;

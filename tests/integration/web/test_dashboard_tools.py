@@ -316,12 +316,14 @@ def test_surface_of_a_volume_is_kept_up_with(daemon: Daemon, browser: Browser) -
         volume = client.volume_create("room", 0.03, truncation_m=0.12)
         shot = shoot(0)
         volume.integrate(shot.depth, CAMERA, shot.pose)
+        urls: list[str] = []
+        bob.page.on("request", lambda sent: urls.append(sent.url))
         bob.log_in("/#/")
         bob.page.get_by_role("link", name="room").click()
         view = bob.page.locator("voxel-view[data-triangles]")
         expect(view).to_be_visible(timeout=WAIT_MS)
-        n_first = int(view.get_attribute("data-triangles") or 0)
-        assert n_first == len(volume.extract().triangles)
+        n_first = len(volume.extract().triangles)
+        expect(view).to_have_attribute("data-triangles", str(n_first), timeout=WAIT_MS)
         assert layer_pixels(bob.page) > 200
         for i in (5, 10):
             shot = shoot(i)
@@ -330,6 +332,11 @@ def test_surface_of_a_volume_is_kept_up_with(daemon: Daemon, browser: Browser) -
         assert n_now != n_first
         expect(view).to_have_attribute("data-triangles", str(n_now), timeout=WAIT_MS)
         bob.shot("volume")
+        volume.clear(centre=(0, 0, 1), radius_m=0.6)
+        n_now = len(volume.extract().triangles)
+        assert 0 < n_now < n_first
+        expect(view).to_have_attribute("data-triangles", str(n_now), timeout=WAIT_MS)
+        assert not [u for u in urls if "volume_extract" in u], "the page asks instead of watching"
         client.posegraph_create("path").add(
             [PosegraphNode(i, Pose((0.2 * i - 0.6, -0.3, 0.4 + 0.05 * i))) for i in range(7)],
             [PosegraphEdge(i, i + 1, Pose((0.2, 0, 0.05))) for i in range(6)],
@@ -346,6 +353,7 @@ def test_surface_of_a_volume_is_kept_up_with(daemon: Daemon, browser: Browser) -
             30 * SLOW, "the new pose is seen",
         )  # fmt: skip
         client.volume_drop("room")
+        expect(bob.page.get_by_text("The volume was dropped.")).to_be_visible(timeout=WAIT_MS)
 
 
 def test_other_sites_embed_the_view_and_see_edits_soon(

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refinement of volumes, and their meshes as files: the parts of voxeld.Volume."""
+"""Refinement of volumes, their meshes as files, and watches: the parts of voxeld.Volume."""

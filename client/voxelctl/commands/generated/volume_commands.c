@@ -298,6 +298,7 @@ static const struct sub {
     {.manual = &ctl_volume_integrate_manual, .run = run_integrate},
     {.manual = &ctl_volume_scan_manual, .run = run_scan},
     {.manual = &ctl_volume_extract_manual, .run = ctl_volume_extract},
+    {.manual = &ctl_volume_watch_manual, .run = ctl_volume_watch},
     {.manual = &ctl_volume_render_manual, .run = ctl_volume_render},
     {.manual = &ctl_volume_view_manual, .run = ctl_volume_view},
     {.manual = &ctl_volume_clear_manual,
@@ -351,7 +352,7 @@ static int run_sub(const struct sub *sub, struct ctl_globals *globals, int argc,
 
 static int run(struct ctl_globals *globals, int argc, char **argv)
 {
-    const char *names[15];
+    const char *names[16];
 
     if (argc < 2) {
         return ctl_usage("volume", "no subcommand");
@@ -360,7 +361,7 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
         (void)fputs(ctl_volume_help, stdout);
         return ctl_flush();
     }
-    for (size_t i = 0; i < 15; i++) {
+    for (size_t i = 0; i < 16; i++) {
         const struct sub *sub = &subs[0 + i];
 
         names[i] = strchr(sub->manual->command.name, ' ') + 1;
@@ -368,7 +369,7 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
             return run_sub(sub, globals, argc - 1, argv + 1);
         }
     }
-    return ctl_no_subcommand("volume", argv[1], names, 15);
+    return ctl_no_subcommand("volume", argv[1], names, 16);
 }
 
 const struct ctl_command ctl_volume = {

@@ -261,7 +261,7 @@ static enum vxd_status run(struct bench *bench, const char *what,
 {
     double wall_s[MAX_REPEAT];
     double cpu_s[MAX_REPEAT];
-    struct vxd_surface_counts n = {0, 0, 0, 0};
+    struct vxd_surface_counts n = {0};
     int n_repeat = bench->options.n_repeat;
     enum vxd_status status = VXD_OK;
 

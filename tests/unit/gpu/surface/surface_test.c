@@ -33,7 +33,7 @@ static void *fetch(struct gpu_env *env, struct vxd_buffer *buffer)
 static struct mesh extract(struct gpu_env *env, struct vxd_volume *volume,
                            const struct vxd_surface_args *args)
 {
-    struct mesh mesh = {.n = {0, 0, 0, 0}};
+    struct mesh mesh = {0};
     struct vxd_buffer buffers[5];
     struct vxd_volume_info info;
     struct vxd_surface *surface = NULL;
@@ -465,6 +465,39 @@ static size_t check_part(struct gpu_env *env, struct vxd_volume *volume,
     return n_blocks;
 }
 
+/* Parts of at most so many bytes are the whole together, and are no smaller than they need be. */
+static void check_bytes(struct gpu_env *env, struct vxd_volume *volume,
+                        const struct mesh *whole)
+{
+    size_t n_whole =
+        24 * whole->n.n_vertices + 12 * whole->n.n_triangles + 16 * whole->n.n_blocks;
+
+    for (size_t divisor = 1; divisor < 2000; divisor *= 4) {
+        struct vxd_surface_args args = {.min_weight = 2,
+                                        .max_bytes = n_whole / divisor,
+                                        .vertex_bytes = 24,
+                                        .triangle_bytes = 12,
+                                        .block_bytes = 16};
+        size_t n_blocks = 0;
+        size_t n_parts = 0;
+
+        for (; args.first < whole->n.n_listed; n_parts++) {
+            struct mesh part = extract(env, volume, &args);
+            size_t n_bytes =
+                24 * part.n.n_vertices + 12 * part.n.n_triangles + 16 * part.n.n_blocks;
+
+            CHECK(n_bytes <= args.max_bytes || part.n.n_blocks == 1);
+            CHECK(part.n.next > args.first && part.n.next <= part.n.n_listed);
+            CHECK_INT(check_part(env, volume, whole, &args), part.n.n_blocks);
+            n_blocks += part.n.n_blocks;
+            args.first = part.n.next > args.first ? part.n.next : SIZE_MAX;
+            mesh_free(&part);
+        }
+        CHECK_INT(n_blocks, whole->n.n_blocks);
+        CHECK(n_parts >= (divisor < 27 ? divisor : 27) && n_parts <= 6 * divisor);
+    }
+}
+
 static void parts(struct gpu_env *env)
 {
     struct noise noise = {.seed = 5, .hole = 100};
@@ -502,6 +535,7 @@ static void parts(struct gpu_env *env)
         CHECK_INT(check_part(env, volume, &whole, &args), left < 10 ? left : 10);
     }
     CHECK_INT(whole.n.n_listed, 27);
+    check_bytes(env, volume, &whole);
     mesh_free(&whole);
     vxd_volume_destroy(env->queue, volume);
     free(blocks.keys);
