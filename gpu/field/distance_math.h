@@ -332,30 +332,44 @@ VXD_HD void vxd_field_walk_row(const struct vxd_field_view *field,
     walk->row_steps++;
 }
 
-/* Finds the nearest cube, if its squared distance is below `limit`: begins with the voxel that is
- * nearest by centres, and goes plane by plane away from the point. */
-VXD_HD void vxd_field_find_cube(const struct vxd_field_view *field, const double p[3],
-                                const int at[3], double limit,
-                                struct vxd_field_cube *cube)
+/* Begins a search with the voxel that is nearest by centres, if its cube's squared distance is below
+ * `limit`; false: there is none at all. */
+VXD_HD bool vxd_field_begin_search(const struct vxd_field_view *field, const double p[3],
+                                   const int at[3], double limit,
+                                   struct vxd_field_search *search,
+                                   struct vxd_field_cube *cube)
 {
-    struct vxd_field_search search = {
-        p, at, vxd_field_is_obstacle(field, at[0], at[1], at[2]), 0, 0};
-    struct vxd_field_walk walk = {0, 0, 0, 0, 0, 0, false};
-    bool goes_on = true;
     double square;
     float slack_y;
 
+    search->p = p;
+    search->at = at;
+    search->is_obstacle = vxd_field_is_obstacle(field, at[0], at[1], at[2]);
     cube->is_found = false;
     if (!vxd_field_nearest(field, at, cube->at)) {
-        return;
+        return false;
     }
     square = vxd_field_sum(vxd_field_square(vxd_field_gap(p[0], cube->at[0])),
                            vxd_field_square(vxd_field_gap(p[1], cube->at[1])),
                            vxd_field_square(vxd_field_gap(p[2], cube->at[2])));
     cube->square = square < limit ? square : limit;
     slack_y = vxd_field_slack_of(p[1], at[1]);
-    search.slack_z = vxd_field_slack_of(p[2], at[2]);
-    search.slack_yz = sqrtf(slack_y * slack_y + search.slack_z * search.slack_z);
+    search->slack_z = vxd_field_slack_of(p[2], at[2]);
+    search->slack_yz = sqrtf(slack_y * slack_y + search->slack_z * search->slack_z);
+    return true;
+}
+
+/* Finds the nearest cube, if its squared distance is below `limit`: goes plane by plane away from the
+ * point. */
+VXD_HD void vxd_field_find_cube(const struct vxd_field_view *field, const double p[3],
+                                const int at[3], double limit,
+                                struct vxd_field_cube *cube)
+{
+    struct vxd_field_search search;
+    struct vxd_field_walk walk = {0, 0, 0, 0, 0, 0, false};
+    bool is_any = vxd_field_begin_search(field, p, at, limit, &search, cube);
+    bool goes_on = is_any;
+
     /* One loop, not one in another: threads of a warp go through it together, though each has
      * other planes and rows. */
     while (goes_on) {
@@ -365,7 +379,7 @@ VXD_HD void vxd_field_find_cube(const struct vxd_field_view *field, const double
             goes_on = vxd_field_walk_plane(field, &search, &walk, cube);
         }
     }
-    cube->is_found = cube->square < limit;
+    cube->is_found = is_any && cube->square < limit;
 }
 
 /* The largest distance that SURFACE gives. */
@@ -374,12 +388,30 @@ VXD_HD double vxd_field_surface_reach(const struct vxd_field_view *field)
     return field->reach > 2 ? (double)(field->reach - 2) : 0.0;
 }
 
+/* What SURFACE answers where a search from p, in the field's frame, found a cube, or none. */
+VXD_HD void vxd_field_describe_cube(const struct vxd_field_view *field, const double p[3],
+                                    double sign, const struct vxd_field_cube *cube,
+                                    struct vxd_field_answer *out)
+{
+    double reach = vxd_field_surface_reach(field);
+
+    out->distance = sign * reach;
+    out->is_near = cube->is_found && cube->square <= vxd_field_square(reach);
+    if (!out->is_near) {
+        return;
+    }
+    out->distance = sign * vxd_field_sqrt(cube->square);
+    for (int axis = 0; axis < 3; axis++) {
+        out->nearest[axis] = cube->at[axis];
+        out->gradient[axis] = sign * vxd_field_gap(p[axis], cube->at[axis]);
+    }
+}
+
 VXD_HD void vxd_field_query_surface(const struct vxd_field_view *field,
                                     const double point[3], const int at[3],
                                     struct vxd_field_answer *out)
 {
     double sign = vxd_field_is_obstacle(field, at[0], at[1], at[2]) ? -1.0 : 1.0;
-    double reach = vxd_field_surface_reach(field);
     struct vxd_field_cube cube;
     double p[3];
 
@@ -387,16 +419,7 @@ VXD_HD void vxd_field_query_surface(const struct vxd_field_view *field,
         p[axis] = vxd_field_subd(point[axis], (double)field->low[axis]);
     }
     vxd_field_find_cube(field, p, at, INFINITY, &cube);
-    out->distance = sign * reach;
-    out->is_near = cube.is_found && cube.square <= vxd_field_square(reach);
-    if (!out->is_near) {
-        return;
-    }
-    out->distance = sign * vxd_field_sqrt(cube.square);
-    for (int axis = 0; axis < 3; axis++) {
-        out->nearest[axis] = cube.at[axis];
-        out->gradient[axis] = sign * vxd_field_gap(p[axis], cube.at[axis]);
-    }
+    vxd_field_describe_cube(field, p, sign, &cube, out);
 }
 
 /* Point i of a query. */

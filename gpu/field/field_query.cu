@@ -10,6 +10,7 @@
 #define QUERY_THREADS 128
 /* Of kernels that take items of a list. */
 #define MOST_BLOCKS 4096u
+#define ALL_LANES 0xffffffffu
 
 static __global__ void __launch_bounds__(QUERY_THREADS)
     read_kernel(const __grid_constant__ struct vxd_field_read_call call, size_t n)
@@ -62,6 +63,14 @@ static __device__ __forceinline__ float rounded_up(double value)
     return (double)rounded < value ? nextafterf(rounded, INFINITY) : rounded;
 }
 
+/* A clearance, in metres, as such an integer. */
+static __device__ __forceinline__ int32_t
+metres_of(const struct vxd_field_follow_call *call, double clearance)
+{
+    return ordered_of(
+        (float)vxd_muld(vxd_addd(clearance, 0.0), call->field.voxel_size_m));
+}
+
 /* A trajectory's bound is the least of its poses', found first, so that only poses near its
  * narrowest place are searched: these are listed, for warps without idle lanes. Each search lowers
  * the bound for those after it. Which poses are searched depends on the order; the least of
@@ -75,10 +84,12 @@ static __global__ void __launch_bounds__(QUERY_THREADS)
         *call.n_open = 0;
     }
     if (i < call.in.n_trajectories) {
+        double most = vxd_field_most_clearance(&call);
+
         call.first[i] = INT32_MAX;
-        call.bounds[i] = ordered_of(INFINITY);
+        call.bounds[i] = ordered_of(rounded_up(most));
         if (call.clearance != NULL) {
-            ((int32_t *)call.clearance)[i] = ordered_of(INFINITY);
+            ((int32_t *)call.clearance)[i] = metres_of(&call, most);
         }
     }
 }
@@ -87,21 +98,38 @@ static __global__ void __launch_bounds__(QUERY_THREADS)
     follow_bound_kernel(const __grid_constant__ struct vxd_field_follow_call call)
 {
     size_t i = (size_t)blockIdx.x * QUERY_THREADS + threadIdx.x;
+    size_t trajectory = i / call.in.n_steps;
     double at_least;
     double at_most;
 
-    if (i < call.in.n_trajectories * call.in.n_steps) {
-        vxd_field_pose_bounds(&call, i, &at_least, &at_most);
-        call.pose_bounds[i] = ordered_of(-rounded_up(-at_least));
-        atomicMin(call.bounds + i / call.in.n_steps, ordered_of(rounded_up(at_most)));
+    if (i >= call.in.n_trajectories * call.in.n_steps) {
+        return;
+    }
+    vxd_field_pose_bounds(&call, i, &at_least, &at_most);
+    if (at_least == at_most) { /* it is the most that any has */
+        at_least = INFINITY;
+    } else {
+        atomicMin(call.bounds + trajectory, ordered_of(rounded_up(at_most)));
+    }
+    call.pose_bounds[i] = ordered_of(-rounded_up(-at_least));
+    if (at_most <= 0) {
+        atomicMin(call.first + trajectory, (int)(i % call.in.n_steps));
     }
 }
 
-/* Whether a pose can have less clearance than its trajectory's bound, or be in contact. */
+/* Whether a pose still has to be searched; *bound and *is_before_first for that. */
 static __device__ __forceinline__ bool is_open(const struct vxd_field_follow_call *call,
-                                               size_t pose, float bound)
+                                               size_t pose, double *bound,
+                                               bool *is_before_first)
 {
-    return float_of_ordered(call->pose_bounds[pose]) <= (bound > 0 ? bound : 0.0F);
+    size_t trajectory = pose / call->in.n_steps;
+
+    *bound =
+        (double)float_of_ordered(*(volatile const int32_t *)(call->bounds + trajectory));
+    *is_before_first = (int)(pose % call->in.n_steps) <
+                       *(volatile const int32_t *)(call->first + trajectory);
+    return vxd_field_pose_is_open((double)float_of_ordered(call->pose_bounds[pose]),
+                                  *bound, *is_before_first);
 }
 
 static __global__ void __launch_bounds__(QUERY_THREADS)
@@ -109,41 +137,35 @@ static __global__ void __launch_bounds__(QUERY_THREADS)
 {
     size_t i = (size_t)blockIdx.x * QUERY_THREADS + threadIdx.x;
     unsigned lane = threadIdx.x % 32;
+    double bound;
+    bool is_before_first;
     bool opens = i < call.in.n_trajectories * call.in.n_steps &&
-                 is_open(&call, i, float_of_ordered(call.bounds[i / call.in.n_steps]));
-    unsigned lanes = __ballot_sync(0xffffffffu, opens);
+                 is_open(&call, i, &bound, &is_before_first);
+    unsigned lanes = __ballot_sync(ALL_LANES, opens);
     unsigned at = 0;
 
     if (lane == 0 && lanes != 0) {
         at = atomicAdd(call.n_open, (unsigned)__popc(lanes));
     }
-    at = __shfl_sync(0xffffffffu, at, 0);
+    at = __shfl_sync(ALL_LANES, at, 0);
     if (opens) {
         call.open[at + (unsigned)__popc(lanes & ((1u << lane) - 1))] = (uint32_t)i;
     }
 }
 
-static __device__ void follow_pose(const struct vxd_field_follow_call *call, size_t i)
+static __device__ void put_clearance(const struct vxd_field_follow_call *call,
+                                     size_t pose, double bound, double least)
 {
-    size_t trajectory = i / call->in.n_steps;
-    float bound =
-        float_of_ordered(*(volatile const int32_t *)(call->bounds + trajectory));
-    double least;
+    size_t trajectory = pose / call->in.n_steps;
 
-    if (!is_open(call, i, bound)) {
-        return;
-    }
-    least = vxd_field_pose_clearance(call, i, (double)bound);
     if (least <= 0) {
-        atomicMin(call->first + trajectory, (int)(i % call->in.n_steps));
+        atomicMin(call->first + trajectory, (int)(pose % call->in.n_steps));
     }
-    if (least < (double)bound) {
+    if (least < bound) {
         atomicMin(call->bounds + trajectory, ordered_of(rounded_up(least)));
     }
     if (call->clearance != NULL && least < INFINITY) {
-        atomicMin(
-            (int32_t *)call->clearance + trajectory,
-            ordered_of((float)vxd_muld(vxd_addd(least, 0.0), call->field.voxel_size_m)));
+        atomicMin((int32_t *)call->clearance + trajectory, metres_of(call, least));
     }
 }
 
@@ -155,7 +177,14 @@ static __global__ void __launch_bounds__(QUERY_THREADS)
 
     for (size_t i = (size_t)blockIdx.x * QUERY_THREADS + threadIdx.x; i < n;
          i += (size_t)gridDim.x * QUERY_THREADS) {
-        follow_pose(&call, call.open[i]);
+        size_t pose = call.open[i];
+        double bound;
+        bool is_before_first;
+
+        if (is_open(&call, pose, &bound, &is_before_first)) {
+            put_clearance(&call, pose, bound,
+                          vxd_field_pose_clearance(&call, pose, bound, is_before_first));
+        }
     }
 }
 
