@@ -24,7 +24,7 @@ Failures are exceptions of class voxeld.Error, one subclass a status code.
 
 from .calls import StageTimes, trace
 from .client import Client, connect
-from .cloud import Cloud, Deskew, DType, Field, Pose, Sweep
+from .cloud import Body, Cloud, Deskew, DType, Field, Pose, Sweep
 from .errors import (
     Aborted,
     AlreadyExists,
@@ -161,6 +161,7 @@ __all__ = [
     "Backup",
     "BackupInfo",
     "Ball",
+    "Body",
     "Box",
     "Camera",
     "Cancelled",

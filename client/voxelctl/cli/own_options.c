@@ -159,6 +159,30 @@ bool ctl_parse_box(const char *text, struct voxeld_scene_box *out)
     return true;
 }
 
+bool ctl_parse_boxes(const char *text, struct ctl_boxes *out)
+{
+    double v[6 * CTL_MAX_BOXES];
+    size_t n = ctl_parse_doubles(text, v, sizeof v / sizeof *v);
+
+    if (n == 0 || n % 6 != 0) {
+        return false;
+    }
+    out->n = n / 6;
+    for (size_t i = 0; i < n; i++) {
+        struct voxeld_body_box *box = &out->boxes[i / 6];
+
+        if (i % 6 < 3) {
+            box->low[i % 6] = v[i];
+        } else {
+            box->high[i % 6 - 3] = v[i];
+        }
+        if (i % 6 >= 3 && !(v[i - 3] < v[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool ctl_parse_band(const char *text, double out[2])
 {
     size_t n = ctl_parse_doubles(text, out, 2);

@@ -186,9 +186,10 @@ static enum vxd_status refuse_key(const struct vxd_query_keys *keys,
         n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i > 0 ? ", " : "",
                               keys->keys[i].key);
     }
-    return vxd_fail(err, VXD_INVALID_ARGUMENT, item->key,
-                    "is no key of the query; known: format, %s, frame_id, stamp_ns",
-                    known);
+    return vxd_fail(
+        err, VXD_INVALID_ARGUMENT, item->key,
+        "is no key of the query; known: format, %s, frame_id, stamp_ns, min_range, body",
+        known);
 }
 
 static enum vxd_status take_item(struct vxd_decoder *decoder, const struct vxd_body *body,
@@ -216,6 +217,12 @@ static enum vxd_status take_item(struct vxd_decoder *decoder, const struct vxd_b
     }
     if (strcmp(item->key, "stamp_ns") == 0) {
         return take_stamp(item, cloud, err);
+    }
+    if (strcmp(item->key, "min_range") == 0) {
+        return vxd_clouds_take_min_range(decoder, item, cloud, err);
+    }
+    if (strcmp(item->key, "body") == 0) {
+        return vxd_clouds_take_body(decoder, item, cloud, err);
     }
     return refuse_key(keys, item, err);
 }
