@@ -279,6 +279,14 @@ struct ctl_boxes {
 };
 /* Parses boxes of six numbers each, one behind the other, each low below its high. */
 bool ctl_parse_boxes(const char *text, struct ctl_boxes *out);
+
+/* A robot's body with its boxes. */
+struct ctl_body {
+    struct ctl_boxes boxes;
+    struct voxeld_body body; /* has those */
+};
+/* Makes it of such a text; CTL_USAGE after a message, where it is none. */
+int ctl_read_body(const char *command, const char *text, struct ctl_body *out);
 /* Parses one number, or LOW,HIGH. */
 bool ctl_parse_band(const char *text, double out[2]);
 /* Parses a version, which is all digits, or the name of a snapshot. */

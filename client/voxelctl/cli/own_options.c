@@ -183,6 +183,19 @@ bool ctl_parse_boxes(const char *text, struct ctl_boxes *out)
     return true;
 }
 
+int ctl_read_body(const char *command, const char *text, struct ctl_body *out)
+{
+    if (!ctl_parse_boxes(text, &out->boxes)) {
+        return ctl_usage(
+            command,
+            "--body %s: X,Y,Z,X,Y,Z is right, the low and high corners of 1 to %d "
+            "boxes",
+            text, CTL_MAX_BOXES);
+    }
+    out->body = (struct voxeld_body){.boxes = out->boxes.boxes, .n_boxes = out->boxes.n};
+    return CTL_OK;
+}
+
 bool ctl_parse_band(const char *text, double out[2])
 {
     size_t n = ctl_parse_doubles(text, out, 2);

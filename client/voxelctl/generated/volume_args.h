@@ -45,6 +45,7 @@ enum ctl_volume_option {
     CTL_VOLUME_BY_ANGLE,
     CTL_VOLUME_LABEL_FIELD,
     CTL_VOLUME_ODOMETRY,
+    CTL_VOLUME_BODY,
     CTL_VOLUME_END_POSE,
     CTL_VOLUME_LIDAR,
     CTL_VOLUME_AZIMUTH,
@@ -77,13 +78,13 @@ enum ctl_volume_option {
     CTL_VOLUME_RETRY
 };
 
-#define CTL_VOLUME_BIT(option) (UINT64_C(1) << ((option)-CTL_OPT_FIRST_OWN))
+#define CTL_VOLUME_BIT(option) ((ctl_bits)1 << ((option)-CTL_OPT_FIRST_OWN))
 
 /* A parsed command line. Members that were not given are zero or NULL. */
 struct ctl_volume_args {
     const char *const *words; /* after the options */
     size_t n_words;
-    uint64_t given; /* CTL_VOLUME_BIT of the options that were */
+    ctl_bits given; /* CTL_VOLUME_BIT of the options that were */
     double size;
     double truncation;
     uint32_t block;
@@ -110,6 +111,7 @@ struct ctl_volume_args {
     double range_max;
     const char *label_field;
     const char *odometry;
+    const char *body;
     const char *end_pose;
     const char *lidar;
     const char *azimuth;

@@ -223,3 +223,7 @@ def test_body_of_all_clouds_and_clients(tmp_path: Path) -> None:
         told = json.loads(run(BIN / "voxelctl", *words).stdout)
         assert (told["n_near"], told["n_own"]) == expected
         assert told["n_points"] == len(points)
+        words = ["--url", daemon.ipc, "--json", "volume", "scan", "a", str(tmp_path / "scan.npy")]
+        told = json.loads(run(BIN / "voxelctl", *words, f"--body={text}").stdout)
+        assert (told["n_near"], told["n_own"]) == (0, inside.sum())
+        run(BIN / "voxelctl", *words, "--body=1,2,3", code=2)

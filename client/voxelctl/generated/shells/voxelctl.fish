@@ -1589,6 +1589,7 @@ complete -c voxelctl -n '__voxelctl_at "volume run"' -l version
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l watch -d 'say where the dashboard shows the mesh, which grows as images arrive, and keep the volume'
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l when-full -x -a 'unspecified refuse forget_farthest'
 complete -c voxelctl -n '__voxelctl_at "volume scan"' -l azimuth -d 'of the columns: where the first begins, and the turn, negative clockwise; default 0,360'
+complete -c voxelctl -n '__voxelctl_at "volume scan"' -l body -d 'points in boxes of the robot are left out: by their low and high corners in the sensor'\''s frame, one behind the other'
 complete -c voxelctl -n '__voxelctl_at "volume scan"' -l by-angle -d 'multiply weights by the cosine between ray and normal (fields normal_x, normal_y, normal_z)'
 complete -c voxelctl -n '__voxelctl_at "volume scan"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "volume scan"' -l carve -d 'free what rays pass up to so far from the sensor, so that what is gone vanishes'
