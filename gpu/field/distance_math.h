@@ -551,7 +551,9 @@ VXD_HD void vxd_field_write_answer(const struct vxd_field_query_call *call, size
     }
 }
 
-VXD_HD void vxd_field_answer_point(const struct vxd_field_query_call *call, size_t i)
+/* `mode` is the call's: a constant where a kernel is of one mode. */
+VXD_HD void vxd_field_answer_point(const struct vxd_field_query_call *call, size_t i,
+                                   enum vxd_field_mode mode)
 {
     const struct vxd_field_view *field = &call->field;
     const double *point = call->points + 3 * i;
@@ -560,11 +562,11 @@ VXD_HD void vxd_field_answer_point(const struct vxd_field_query_call *call, size
 
     if (vxd_field_voxel_of(field, point, at) &&
         !vxd_field_is_unknown(field, at[0], at[1], at[2])) {
-        if (call->mode == VXD_FIELD_SURFACE) {
+        if (mode == VXD_FIELD_SURFACE) {
             vxd_field_query_surface(field, point, at, &answer);
         } else {
             answer.is_near = vxd_field_nearest(field, at, answer.nearest);
-            if (call->mode == VXD_FIELD_TRILINEAR) {
+            if (mode == VXD_FIELD_TRILINEAR) {
                 vxd_field_query_trilinear(field, point, &answer);
             } else {
                 vxd_field_query_nearest(field, at, &answer);

@@ -8,6 +8,9 @@
 #include "gpu/field/field_backends.h"
 
 #define QUERY_THREADS 128
+/* Thread blocks that a multiprocessor is to have at once, which limits registers. */
+#define QUERY_BLOCKS 8
+#define FOLLOW_BLOCKS 6
 /* Of kernels that take items of a list. */
 #define MOST_BLOCKS 4096u
 #define ALL_LANES 0xffffffffu
@@ -22,13 +25,16 @@ static __global__ void __launch_bounds__(QUERY_THREADS)
     }
 }
 
-static __global__ void __launch_bounds__(QUERY_THREADS)
+/* A kernel a mode: those that look distances up need few registers, and so have more warps to wait
+ * for memory with. */
+template <enum vxd_field_mode MODE>
+static __global__ void __launch_bounds__(QUERY_THREADS, QUERY_BLOCKS)
     query_kernel(const __grid_constant__ struct vxd_field_query_call call)
 {
     size_t i = (size_t)blockIdx.x * QUERY_THREADS + threadIdx.x;
 
     if (i < call.n) {
-        vxd_field_answer_point(&call, i);
+        vxd_field_answer_point(&call, i, MODE);
     }
 }
 
@@ -94,7 +100,7 @@ static __global__ void __launch_bounds__(QUERY_THREADS)
     }
 }
 
-static __global__ void __launch_bounds__(QUERY_THREADS)
+static __global__ void __launch_bounds__(QUERY_THREADS, QUERY_BLOCKS)
     follow_bound_kernel(const __grid_constant__ struct vxd_field_follow_call call)
 {
     size_t i = (size_t)blockIdx.x * QUERY_THREADS + threadIdx.x;
@@ -170,7 +176,7 @@ static __device__ void put_clearance(const struct vxd_field_follow_call *call,
 }
 
 /* Whole warps take poses of the list until it is done. */
-static __global__ void __launch_bounds__(QUERY_THREADS)
+static __global__ void __launch_bounds__(QUERY_THREADS, FOLLOW_BLOCKS)
     follow_kernel(const __grid_constant__ struct vxd_field_follow_call call)
 {
     size_t n = *call.n_open;
@@ -232,12 +238,19 @@ enum vxd_status vxd_field_query_cuda(struct vxd_queue *queue,
                                      const struct vxd_field_query_call *call,
                                      struct vxd_err *err)
 {
+    cudaStream_t stream = (cudaStream_t)queue->stream;
     unsigned n_blocks = 0;
     enum vxd_status status;
 
     VXD_TRY(blocks_of(call->n, &n_blocks, err));
     VXD_TRY(vxd_cuda_enter(queue->context, err));
-    query_kernel<<<n_blocks, QUERY_THREADS, 0, (cudaStream_t)queue->stream>>>(*call);
+    if (call->mode == VXD_FIELD_SURFACE) {
+        query_kernel<VXD_FIELD_SURFACE><<<n_blocks, QUERY_THREADS, 0, stream>>>(*call);
+    } else if (call->mode == VXD_FIELD_TRILINEAR) {
+        query_kernel<VXD_FIELD_TRILINEAR><<<n_blocks, QUERY_THREADS, 0, stream>>>(*call);
+    } else {
+        query_kernel<VXD_FIELD_NEAREST><<<n_blocks, QUERY_THREADS, 0, stream>>>(*call);
+    }
     VXD_TRY(vxd_cuda_launched(queue->context, "query_kernel", err));
 out:
     return status;

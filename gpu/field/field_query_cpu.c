@@ -35,8 +35,10 @@ enum vxd_status vxd_field_read_cpu(struct vxd_queue *queue,
 
 static void query_piece(void *context, size_t begin, size_t end)
 {
+    const struct vxd_field_query_call *call = context;
+
     for (size_t i = begin; i < end; i++) {
-        vxd_field_answer_point(context, i);
+        vxd_field_answer_point(call, i, call->mode);
     }
 }
 
