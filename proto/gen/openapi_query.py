@@ -52,8 +52,8 @@ BESIDE_FILES: dict[str, tuple[Json, Any, str]] = {
     "body": (
         boxes(),
         "-1,-0.5,-1,0.5,0.5,0.2",
-        "boxes of the robot, whose points are left out: low x,y,z and high x,y,z of each, in metres "
-        "in the sensor's frame",
+        "boxes of the robot, whose points are left out: low x,y,z and high x,y,z of each, "
+        "in metres in the sensor's frame",
     ),
     "size": (numbers(1, 3), "0.1", "voxel edge in metres: one number, or x,y,z"),
     "range": (numbers(6), "-50,-50,-3,50,50,5", "low x,y,z and high x,y,z in metres"),

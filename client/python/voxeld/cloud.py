@@ -140,8 +140,8 @@ class Deskew:
 
 @dataclasses.dataclass(frozen=True)
 class Body:
-    """The robot's own body, whose points are left out of a cloud and its sweeps before anything else
-    is done with them, where the sensor measured them.
+    """The robot's own body, whose points are left out of a cloud and its sweeps before anything
+    else is done with them, where the sensor measured them.
 
     min_range      metres: points nearer to the sensor; 0: none
     boxes          N x 6: low x, y, z and high x, y, z of each, half-open, metres; at most 32
