@@ -264,6 +264,95 @@ VXD_HD void vxd_field_search_row(const struct vxd_field_view *field,
     }
 }
 
+/* The square of the second pass at a voxel, as such a distance; 0 outside the box: nothing is known
+ * there. */
+VXD_HD float vxd_field_plane_clear(const struct vxd_field_view *field,
+                                   const struct vxd_field_search *search, int x, int y,
+                                   int z)
+{
+    return y < 0 || z < 0 || y >= field->size[1] || z >= field->size[2]
+               ? 0.0F
+               : vxd_field_clear_distance(
+                     field, field->plane_squares[vxd_field_index(field, x, y, z)],
+                     search->is_obstacle);
+}
+
+VXD_HD float vxd_field_maxf(float a, float b)
+{
+    return a > b ? a : b;
+}
+
+VXD_HD float vxd_field_hypot(float a, float b)
+{
+    return sqrtf(a * a + b * b);
+}
+
+/* Not above the gap across z of any cube in a row whose own voxel is `clear` from cubes of its plane:
+ * what is below the point, and what is above, is each within the bounds of its own side. Holds as
+ * well for as many of the next rows as *stride has. */
+VXD_HD float vxd_field_row_gap(const struct vxd_field_view *field,
+                               const struct vxd_field_search *search, int x, int y,
+                               float clear, float *stride)
+{
+    int z = search->at[2];
+    float below = vxd_field_plane_clear(field, search, x, y, z - 1);
+    float above = vxd_field_plane_clear(field, search, x, y, z + 1);
+    float low = (float)vxd_field_subd(search->p[2], (double)z);
+    float down = vxd_field_maxf(clear - (1 - low), below);
+    float up = vxd_field_maxf(clear - low, above);
+
+    *stride = below < above ? below : above;
+    *stride = clear < *stride ? clear : *stride;
+    return clear < 1 ? 0.0F : (down < up ? down : up) - VXD_FIELD_SLACK;
+}
+
+/* Not above the gap, across y and z, of any cube of a plane. Cubes are before the point's voxel along
+ * an axis, behind it or beside it; for each such side the voxel itself, and the next one there, say how
+ * near they can be. */
+VXD_HD float vxd_field_plane_gap(const struct vxd_field_view *field,
+                                 const struct vxd_field_search *search, int x,
+                                 float clear)
+{
+    float least = INFINITY;
+    float from[2][3]; /* of the voxel's centre, by axis and side */
+    float next[2][3]; /* of the next one's */
+
+    if (clear < 1) {
+        return 0;
+    }
+    for (int axis = 0; axis < 2; axis++) {
+        float low =
+            (float)vxd_field_subd(search->p[axis + 1], (double)search->at[axis + 1]);
+
+        from[axis][0] = 1 - low;
+        from[axis][1] = 0;
+        from[axis][2] = low;
+        for (int side = 0; side < 3; side += 2) {
+            int step = side - 1;
+
+            next[axis][side] = vxd_field_plane_clear(
+                field, search, x, search->at[1] + (axis == 0 ? step : 0),
+                search->at[2] + (axis == 1 ? step : 0));
+        }
+    }
+    for (int i = 0; i < 9; i++) {
+        int y = i / 3;
+        int z = i % 3;
+        float gap = clear - vxd_field_hypot(from[0][y], from[1][z]);
+
+        if (y != 1) {
+            gap = vxd_field_maxf(gap, next[0][y] -
+                                          vxd_field_hypot(1 - from[0][y], from[1][z]));
+        }
+        if (z != 1) {
+            gap = vxd_field_maxf(gap, next[1][z] -
+                                          vxd_field_hypot(from[0][y], 1 - from[1][z]));
+        }
+        least = i != 4 && gap < least ? gap : least;
+    }
+    return least - VXD_FIELD_SLACK;
+}
+
 /* How far a search has come: planes across x, and in each the rows across y that it has to look into,
  * on one side of the point and then on the other. */
 struct vxd_field_walk {
@@ -298,6 +387,11 @@ VXD_HD bool vxd_field_walk_plane(const struct vxd_field_view *field,
                            : 1;
         return true;
     }
+    if (vxd_field_is_past(walk->base, vxd_field_plane_gap(field, search, x, clear), 0,
+                          cube)) {
+        walk->steps++;
+        return true;
+    }
     walk->x = x;
     walk->row_side = 0;
     walk->row_steps = 0;
@@ -312,6 +406,7 @@ VXD_HD void vxd_field_walk_row(const struct vxd_field_view *field,
 {
     int y = search->at[1] + (walk->row_side == 0 ? -walk->row_steps : walk->row_steps);
     double here = vxd_addd(walk->base, vxd_field_square(vxd_field_gap(search->p[1], y)));
+    float stride;
     float clear;
 
     if (y < 0 || y >= field->size[1] || here > cube->square) {
@@ -328,34 +423,53 @@ VXD_HD void vxd_field_walk_row(const struct vxd_field_view *field,
         walk->row_steps += vxd_field_stride(walk->row_steps, clear);
         return;
     }
+    clear = vxd_field_row_gap(field, search, walk->x, y, clear, &stride);
+    if (vxd_field_is_past(here, clear, 0, cube)) {
+        walk->row_steps += vxd_field_stride(walk->row_steps, stride);
+        return;
+    }
     vxd_field_search_row(field, search, walk->x, y, here, cube);
     walk->row_steps++;
 }
 
-/* Finds the nearest cube, if its squared distance is below `limit`: begins with the voxel that is
- * nearest by centres, and goes plane by plane away from the point. */
-VXD_HD void vxd_field_find_cube(const struct vxd_field_view *field, const double p[3],
-                                const int at[3], double limit,
-                                struct vxd_field_cube *cube)
+/* Begins a search with the voxel that is nearest by centres, if its cube's squared distance is below
+ * `limit`; false: there is none at all. */
+VXD_HD bool vxd_field_begin_search(const struct vxd_field_view *field, const double p[3],
+                                   const int at[3], double limit,
+                                   struct vxd_field_search *search,
+                                   struct vxd_field_cube *cube)
 {
-    struct vxd_field_search search = {
-        p, at, vxd_field_is_obstacle(field, at[0], at[1], at[2]), 0, 0};
-    struct vxd_field_walk walk = {0, 0, 0, 0, 0, 0, false};
-    bool goes_on = true;
     double square;
     float slack_y;
 
+    search->p = p;
+    search->at = at;
+    search->is_obstacle = vxd_field_is_obstacle(field, at[0], at[1], at[2]);
     cube->is_found = false;
     if (!vxd_field_nearest(field, at, cube->at)) {
-        return;
+        return false;
     }
     square = vxd_field_sum(vxd_field_square(vxd_field_gap(p[0], cube->at[0])),
                            vxd_field_square(vxd_field_gap(p[1], cube->at[1])),
                            vxd_field_square(vxd_field_gap(p[2], cube->at[2])));
     cube->square = square < limit ? square : limit;
     slack_y = vxd_field_slack_of(p[1], at[1]);
-    search.slack_z = vxd_field_slack_of(p[2], at[2]);
-    search.slack_yz = sqrtf(slack_y * slack_y + search.slack_z * search.slack_z);
+    search->slack_z = vxd_field_slack_of(p[2], at[2]);
+    search->slack_yz = sqrtf(slack_y * slack_y + search->slack_z * search->slack_z);
+    return true;
+}
+
+/* Finds the nearest cube, if its squared distance is below `limit`: goes plane by plane away from the
+ * point. */
+VXD_HD void vxd_field_find_cube(const struct vxd_field_view *field, const double p[3],
+                                const int at[3], double limit,
+                                struct vxd_field_cube *cube)
+{
+    struct vxd_field_search search;
+    struct vxd_field_walk walk = {0, 0, 0, 0, 0, 0, false};
+    bool is_any = vxd_field_begin_search(field, p, at, limit, &search, cube);
+    bool goes_on = is_any;
+
     /* One loop, not one in another: threads of a warp go through it together, though each has
      * other planes and rows. */
     while (goes_on) {
@@ -365,7 +479,7 @@ VXD_HD void vxd_field_find_cube(const struct vxd_field_view *field, const double
             goes_on = vxd_field_walk_plane(field, &search, &walk, cube);
         }
     }
-    cube->is_found = cube->square < limit;
+    cube->is_found = is_any && cube->square < limit;
 }
 
 /* The largest distance that SURFACE gives. */
@@ -374,12 +488,30 @@ VXD_HD double vxd_field_surface_reach(const struct vxd_field_view *field)
     return field->reach > 2 ? (double)(field->reach - 2) : 0.0;
 }
 
+/* What SURFACE answers where a search from p, in the field's frame, found a cube, or none. */
+VXD_HD void vxd_field_describe_cube(const struct vxd_field_view *field, const double p[3],
+                                    double sign, const struct vxd_field_cube *cube,
+                                    struct vxd_field_answer *out)
+{
+    double reach = vxd_field_surface_reach(field);
+
+    out->distance = sign * reach;
+    out->is_near = cube->is_found && cube->square <= vxd_field_square(reach);
+    if (!out->is_near) {
+        return;
+    }
+    out->distance = sign * vxd_field_sqrt(cube->square);
+    for (int axis = 0; axis < 3; axis++) {
+        out->nearest[axis] = cube->at[axis];
+        out->gradient[axis] = sign * vxd_field_gap(p[axis], cube->at[axis]);
+    }
+}
+
 VXD_HD void vxd_field_query_surface(const struct vxd_field_view *field,
                                     const double point[3], const int at[3],
                                     struct vxd_field_answer *out)
 {
     double sign = vxd_field_is_obstacle(field, at[0], at[1], at[2]) ? -1.0 : 1.0;
-    double reach = vxd_field_surface_reach(field);
     struct vxd_field_cube cube;
     double p[3];
 
@@ -387,16 +519,7 @@ VXD_HD void vxd_field_query_surface(const struct vxd_field_view *field,
         p[axis] = vxd_field_subd(point[axis], (double)field->low[axis]);
     }
     vxd_field_find_cube(field, p, at, INFINITY, &cube);
-    out->distance = sign * reach;
-    out->is_near = cube.is_found && cube.square <= vxd_field_square(reach);
-    if (!out->is_near) {
-        return;
-    }
-    out->distance = sign * vxd_field_sqrt(cube.square);
-    for (int axis = 0; axis < 3; axis++) {
-        out->nearest[axis] = cube.at[axis];
-        out->gradient[axis] = sign * vxd_field_gap(p[axis], cube.at[axis]);
-    }
+    vxd_field_describe_cube(field, p, sign, &cube, out);
 }
 
 /* Point i of a query. */
@@ -428,7 +551,9 @@ VXD_HD void vxd_field_write_answer(const struct vxd_field_query_call *call, size
     }
 }
 
-VXD_HD void vxd_field_answer_point(const struct vxd_field_query_call *call, size_t i)
+/* `mode` is the call's: a constant where a kernel is of one mode. */
+VXD_HD void vxd_field_answer_point(const struct vxd_field_query_call *call, size_t i,
+                                   enum vxd_field_mode mode)
 {
     const struct vxd_field_view *field = &call->field;
     const double *point = call->points + 3 * i;
@@ -437,11 +562,11 @@ VXD_HD void vxd_field_answer_point(const struct vxd_field_query_call *call, size
 
     if (vxd_field_voxel_of(field, point, at) &&
         !vxd_field_is_unknown(field, at[0], at[1], at[2])) {
-        if (call->mode == VXD_FIELD_SURFACE) {
+        if (mode == VXD_FIELD_SURFACE) {
             vxd_field_query_surface(field, point, at, &answer);
         } else {
             answer.is_near = vxd_field_nearest(field, at, answer.nearest);
-            if (call->mode == VXD_FIELD_TRILINEAR) {
+            if (mode == VXD_FIELD_TRILINEAR) {
                 vxd_field_query_trilinear(field, point, &answer);
             } else {
                 vxd_field_query_nearest(field, at, &answer);

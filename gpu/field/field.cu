@@ -315,6 +315,88 @@ put_block(const struct vxd_field_view *field, const struct vxd_field_line *line,
     return has_changed;
 }
 
+/* Beyond all reach, and still a sum of 16 bits. */
+#define NO_STEP 0x3fff
+
+/* The bits of a row in the tile's z, and how far below its first z, and from there on above its
+ * last, the nearest voxels of either kind are: no obstacles in the low halves, obstacles in the high
+ * ones. */
+struct row_bits {
+    uint32_t own;
+    uint32_t below, above;
+};
+
+static __device__ __forceinline__ struct row_bits
+row_bits_of(const struct vxd_field_view *field, const uint64_t *row, int z_first)
+{
+    int first = max(0, z_first - field->reach);
+    int end = z_first + TILE_Z;
+    int last = min(field->size[2] - 1, end - 1 + field->reach);
+    struct row_bits bits = {
+        (uint32_t)(row[z_first / VXD_FIELD_WORD] >> (z_first % VXD_FIELD_WORD)), 0, 0};
+
+    VXD_UNROLL
+    for (int kind = 0; kind < 2; kind++) {
+        uint64_t flip = kind == 0 ? ~(uint64_t)0 : 0;
+        int below = vxd_field_previous(row, flip, z_first - 1, first);
+        int above = vxd_field_next(row, flip, end, last);
+
+        bits.below |= (uint32_t)(below < 0 ? NO_STEP : z_first - below) << (16 * kind);
+        bits.above |= (uint32_t)(above < 0 ? NO_STEP : above - end) << (16 * kind);
+    }
+    return bits;
+}
+
+/* The square of the first pass at this lane's z. `mask` has the bits of those in the box. */
+static __device__ __forceinline__ int square_in_row(const struct vxd_field_view *field,
+                                                    const struct row_bits *bits,
+                                                    uint32_t mask)
+{
+    int lane = (int)threadIdx.x;
+    bool is_obstacle = (bits->own >> lane & 1) != 0;
+    uint32_t others = (is_obstacle ? ~bits->own : bits->own) & mask;
+    uint32_t low = others & ((1u << lane) - 1);
+    uint32_t high = others & ~((2u << lane) - 1);
+    int shift = is_obstacle ? 0 : 16;
+    int below = low != 0 ? lane - 31 + __clz((int)low)
+                         : lane + (int)(bits->below >> shift & 0xffffu);
+    int above = high != 0 ? __ffs((int)high) - 1 - lane
+                          : TILE_Z - lane + (int)(bits->above >> shift & 0xffffu);
+    int step = min(below, above);
+    int square = step <= field->reach ? step * step : VXD_FIELD_FAR;
+
+    return is_obstacle ? -square : square;
+}
+
+/* The squares of the first pass, by all threads of the block: a warp has 32 rows at once, of which
+ * each lane examines one, and then one after the other. */
+static __device__ __forceinline__ void put_row_squares(const struct vxd_field_view *field,
+                                                       const struct tile *tile,
+                                                       int z_first,
+                                                       struct tile_rows *rows)
+{
+    int n_z = field->size[2] - z_first;
+    uint32_t mask = n_z >= TILE_Z ? ~0u : (1u << n_z) - 1;
+
+    for (int y = tile->from + (int)threadIdx.y; y < tile->to; y += TILE_WARPS * TILE_Z) {
+        int y_lane = y + TILE_WARPS * (int)threadIdx.x;
+        struct row_bits mine = {0, 0, 0};
+
+        if (y_lane < tile->to) {
+            mine =
+                row_bits_of(field, vxd_field_bits(field, tile->across, y_lane), z_first);
+        }
+        for (int i = 0; i < TILE_Z && y + TILE_WARPS * i < tile->to; i++) {
+            struct row_bits bits = {__shfl_sync(ALL_LANES, mine.own, i),
+                                    __shfl_sync(ALL_LANES, mine.below, i),
+                                    __shfl_sync(ALL_LANES, mine.above, i)};
+
+            rows->squares[y + TILE_WARPS * i - tile->from][threadIdx.x] =
+                tile->has_z ? (int16_t)square_in_row(field, &bits, mask) : (int16_t)0;
+        }
+    }
+}
+
 /* The first and second pass. */
 static __global__ void __launch_bounds__(TILE_Z *TILE_WARPS)
     plane_kernel(const __grid_constant__ struct vxd_field_part part)
@@ -333,12 +415,7 @@ static __global__ void __launch_bounds__(TILE_Z *TILE_WARPS)
                      &tile, &rows)) {
         return;
     }
-    for (int y = tile.from + (int)threadIdx.y; y < tile.to; y += TILE_WARPS) {
-        rows.squares[y - tile.from][threadIdx.x] =
-            tile.has_z ? (int16_t)vxd_field_row_square(
-                             field, vxd_field_bits(field, tile.across, y), tile.z)
-                       : (int16_t)0;
-    }
+    put_row_squares(field, &tile, z_first, &rows);
     put_minima(&tile, &rows);
     line = line_of(field, &tile, &rows);
     put_places(&line, &tile, &rows);

@@ -158,24 +158,6 @@ VXD_HD uint64_t vxd_field_classify_word(enum vxd_field_unknown policy, bool trac
     return policy == VXD_FIELD_UNKNOWN_OCCUPIED ? occupied | unset : occupied;
 }
 
-/* The first pass at one voxel of a row. */
-VXD_HD int vxd_field_row_square(const struct vxd_field_view *field, const uint64_t *row,
-                                int z)
-{
-    bool is_obstacle = (row[z / VXD_FIELD_WORD] >> (z % VXD_FIELD_WORD) & 1) != 0;
-    uint64_t flip = is_obstacle ? ~(uint64_t)0 : 0;
-    int first = z > field->reach ? z - field->reach : 0;
-    int last = z < field->size[2] - field->reach ? z + field->reach : field->size[2] - 1;
-    int above = vxd_field_next(row, flip, z, last);
-    int below = vxd_field_previous(row, flip, z, first);
-    int step = above < 0                            ? z - below
-               : below < 0 || above - z < z - below ? above - z
-                                                    : z - below;
-    int square = above < 0 && below < 0 ? VXD_FIELD_FAR : step * step;
-
-    return is_obstacle ? -square : square;
-}
-
 /* Rows of squares that a line of n places takes, minima of its blocks included (field_cpu.c). */
 VXD_HD size_t vxd_field_line_rows(int n)
 {

@@ -35,8 +35,10 @@ enum vxd_status vxd_field_read_cpu(struct vxd_queue *queue,
 
 static void query_piece(void *context, size_t begin, size_t end)
 {
+    const struct vxd_field_query_call *call = context;
+
     for (size_t i = begin; i < end; i++) {
-        vxd_field_answer_point(context, i);
+        vxd_field_answer_point(call, i, call->mode);
     }
 }
 
@@ -84,32 +86,40 @@ enum vxd_status vxd_field_collide_cpu(struct vxd_queue *queue,
     return vxd_queue_push(queue, collide_job, call, sizeof *call, err);
 }
 
+static void follow_trajectory(const struct vxd_field_follow_call *call, size_t i,
+                              double *least, int32_t *first)
+{
+    size_t n_steps = call->in.n_steps;
+    double bound = *least;
+
+    for (size_t step = 0; step < n_steps; step++) {
+        double at_least;
+        double at_most;
+
+        vxd_field_pose_bounds(call, i * n_steps + step, &at_least, &at_most);
+        bound = at_most < bound ? at_most : bound;
+        *first = at_most <= 0 && *first < 0 ? (int32_t)step : *first;
+    }
+    for (size_t step = 0; step < n_steps; step++) {
+        bool is_before_first = *first < 0 || (int32_t)step < *first;
+        double here =
+            vxd_field_pose_clearance(call, i * n_steps + step, bound, is_before_first);
+
+        *least = here < *least ? here : *least;
+        bound = here < bound ? here : bound;
+        *first = here <= 0 && is_before_first ? (int32_t)step : *first;
+    }
+}
+
 static void follow_piece(void *context, size_t begin, size_t end)
 {
     const struct vxd_field_follow_call *call = context;
-    size_t n_steps = call->in.n_steps;
 
     for (size_t i = begin; i < end; i++) {
-        double bound = INFINITY;
-        double least = INFINITY;
+        double least = vxd_field_most_clearance(call);
 
         call->first[i] = -1;
-        for (size_t step = 0; step < n_steps; step++) {
-            double at_least;
-            double at_most;
-
-            vxd_field_pose_bounds(call, i * n_steps + step, &at_least, &at_most);
-            bound = at_most < bound ? at_most : bound;
-        }
-        for (size_t step = 0; step < n_steps; step++) {
-            double here = vxd_field_pose_clearance(call, i * n_steps + step, bound);
-
-            least = here < least ? here : least;
-            bound = here < bound ? here : bound;
-            if (here <= 0 && call->first[i] < 0) {
-                call->first[i] = (int32_t)step;
-            }
-        }
+        follow_trajectory(call, i, &least, &call->first[i]);
         if (call->clearance != NULL) {
             call->clearance[i] =
                 (float)vxd_muld(vxd_addd(least, 0.0), call->field.voxel_size_m);

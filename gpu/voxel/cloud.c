@@ -170,6 +170,67 @@ static enum vxd_status check_sizes(const struct vxd_cloud *cloud, const float *p
     return VXD_OK;
 }
 
+static enum vxd_status check_box(const struct vxd_cloud_box *box, int index,
+                                 struct vxd_err *err)
+{
+    char path[32];
+
+    for (int i = 0; i < 3; i++) {
+        if (!isfinite(box->low[i]) || !isfinite(box->high[i]) ||
+            !(box->low[i] < box->high[i])) {
+            (void)snprintf(path, sizeof path, "body.boxes[%d]", index);
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, path,
+                            "goes from %g to %g along axis %d; both must be finite, and "
+                            "the second one above the first",
+                            box->low[i], box->high[i], i);
+        }
+    }
+    return VXD_OK;
+}
+
+static enum vxd_status check_body(const struct vxd_cloud_body *body, struct vxd_err *err)
+{
+    bool is_finite = true;
+    enum vxd_status status = VXD_OK;
+
+    if (!(body->min_range >= 0) || !isfinite(body->min_range)) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "body.min_range",
+                        "is %g, it must be finite and not below 0", body->min_range);
+    }
+    if (body->n_boxes < 0 || body->n_boxes > VXD_MAX_BODY_BOXES) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "body.boxes",
+                        "has %d entries, at most %d are possible", body->n_boxes,
+                        VXD_MAX_BODY_BOXES);
+    }
+    for (int i = 0; i < 9; i++) {
+        is_finite = is_finite && isfinite(body->rotation[i]) &&
+                    isfinite(body->translation[i % 3]);
+    }
+    if (!is_finite) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "body",
+                        "has a pose that is not finite");
+    }
+    for (int i = 0; i < body->n_boxes && status == VXD_OK; i++) {
+        status = check_box(&body->boxes[i], i, err);
+    }
+    return status;
+}
+
+static enum vxd_status leave_out(struct vxd_queue *queue, const struct vxd_cloud *cloud,
+                                 float *positions, struct vxd_err *err)
+{
+    struct vxd_cloud_body_call call = {.body = *cloud->body,
+                                       .data = cloud->data,
+                                       .n_points = cloud->n_points,
+                                       .point_step = cloud->point_step,
+                                       .positions = positions,
+                                       .exact = cloud->exact,
+                                       .own = cloud->own};
+
+    memcpy(call.position, cloud->position, sizeof call.position);
+    return VXD_BACKEND_FN(queue, vxd_cloud_leave_out)(queue, &call, err);
+}
+
 enum vxd_status vxd_cloud_decode(struct vxd_queue *queue, const struct vxd_cloud *cloud,
                                  float *positions, float *features, struct vxd_err *err)
 {
@@ -184,13 +245,17 @@ enum vxd_status vxd_cloud_decode(struct vxd_queue *queue, const struct vxd_cloud
     for (int i = 0; i < cloud->n_channels; i++) {
         VXD_TRY(check_channel(&cloud->channels[i], cloud->point_step, i, err));
     }
+    if (cloud->body != NULL) {
+        VXD_TRY(check_body(cloud->body, err));
+    }
     if (cloud->n_points == 0) {
         return VXD_OK;
     }
-    if (VXD_ON_CUDA(queue->context)) {
-        return vxd_cloud_decode_cuda(queue, cloud, positions, features, err);
+    VXD_TRY(
+        VXD_BACKEND_FN(queue, vxd_cloud_decode)(queue, cloud, positions, features, err));
+    if (cloud->body != NULL) {
+        status = leave_out(queue, cloud, positions, err);
     }
-    return vxd_cloud_decode_cpu(queue, cloud, positions, features, err);
 out:
     return status;
 }

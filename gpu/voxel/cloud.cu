@@ -41,6 +41,38 @@ static __global__ void __launch_bounds__(N_THREADS)
     }
 }
 
+/* Leaves out a body's points: a thread a point, a count a thread block. */
+static __global__ void __launch_bounds__(N_THREADS)
+    leave_out_kernel(const __grid_constant__ struct vxd_cloud_body_call call)
+{
+    size_t i = (size_t)blockIdx.x * N_THREADS + threadIdx.x;
+    int kind = i < call.n_points ? vxd_cloud_leave_out(&call, i) : -1;
+
+    for (int k = 0; k < 2; k++) {
+        int n = __syncthreads_count(kind == k);
+
+        if (threadIdx.x == 0 && n > 0 && call.own != NULL) {
+            atomicAdd(&call.own->n[k], (unsigned)n);
+        }
+    }
+}
+
+enum vxd_status vxd_cloud_leave_out_cuda(struct vxd_queue *queue,
+                                         const struct vxd_cloud_body_call *call,
+                                         struct vxd_err *err)
+{
+    size_t n_blocks = (call->n_points + N_THREADS - 1) / N_THREADS;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_cuda_enter(queue->context, err));
+    /* The decode kernel has so many blocks as well. */
+    leave_out_kernel<<<(unsigned)n_blocks, N_THREADS, 0, (cudaStream_t)queue->stream>>>(
+        *call);
+    VXD_TRY(vxd_cuda_launched(queue->context, "leave_out_kernel", err));
+out:
+    return status;
+}
+
 enum vxd_status vxd_cloud_decode_cuda(struct vxd_queue *queue,
                                       const struct vxd_cloud *cloud, float *positions,
                                       float *features, struct vxd_err *err)

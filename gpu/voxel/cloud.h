@@ -49,6 +49,27 @@ struct vxd_cloud_motion {
     double translation[3];   /* at the end */
 };
 
+#define VXD_MAX_BODY_BOXES 32
+
+struct vxd_cloud_box {
+    double low[3], high[3]; /* half-open */
+};
+
+/* What a sensor sees of the robot that carries it: points nearer than min_range, and points in
+ * boxes, in the frame that rotation * position_raw + translation is in. */
+struct vxd_cloud_body {
+    double min_range;   /* of position_raw; 0: none */
+    double rotation[9]; /* row-major */
+    double translation[3];
+    int n_boxes; /* 0 to VXD_MAX_BODY_BOXES */
+    struct vxd_cloud_box boxes[VXD_MAX_BODY_BOXES];
+};
+
+/* Points of a body: [0] those nearer than its min_range, [1] the others in its boxes. */
+struct vxd_cloud_own {
+    uint32_t n[2];
+};
+
 /* One buffer of point records with its pose. position_out = R * position_raw + t in
  * double, in the order ((r0*x + r1*y) + r2*z) + t, where each operation rounds once,
  * then rounded to float32. The caller subtracts the map origin from t in double
@@ -66,6 +87,11 @@ struct vxd_cloud {
     float
         *origins;  /* n x 3, device memory: where the sensor was at each point; or NULL */
     double *exact; /* n x 3, device memory: positions before they are rounded; or NULL */
+    /* Points of it get positions that are not finite, whatever their pose; host memory, read
+     * during the call; or NULL: there are none. */
+    const struct vxd_cloud_body *body;
+    struct vxd_cloud_own
+        *own; /* device memory: their counts are added to these; or NULL */
 };
 
 /* Makes a cloud's motion from the rotations at its begin and end (unit quaternions x, y, z, w),
@@ -86,11 +112,14 @@ void vxd_cloud_field_range(const struct vxd_cloud *cloud, const struct vxd_field
  * out     positions  n x 3 float32, metres, in the frame the pose maps to; device memory
  *         features   n x n_channels float32; device memory; NULL when n_channels is 0
  * errors  INVALID_ARGUMENT  a field's type unknown or its end past point_step, a pose that
- *                           is not finite, n_points * point_step overflows; err.field
- *                           names it as "position[1]", "channels[3]", "rotation", "time[0]" ...
+ *                           is not finite, n_points * point_step overflows; a body that
+ *                           is not finite, too many boxes, a box without inside; err.field
+ *                           names it as "position[1]", "channels[3]", "rotation", "time[0]",
+ *                           "body.boxes[2]" ...
  * order   row i is point i; equal on every backend, bit for bit
  * sync    asynchronous
- * Non-finite positions are passed on: vxd_voxelize drops and counts them. */
+ * Non-finite positions are passed on: vxd_voxelize drops and counts them. Features, also those that
+ * are positions, are of all points. */
 enum vxd_status vxd_cloud_decode(struct vxd_queue *queue, const struct vxd_cloud *cloud,
                                  float *positions, float *features, struct vxd_err *err);
 

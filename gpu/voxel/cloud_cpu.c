@@ -153,6 +153,40 @@ static enum vxd_status decode_job(struct vxd_pool *pool, const void *args,
     return VXD_OK;
 }
 
+static void leave_out_piece(void *args, size_t begin, size_t end)
+{
+    const struct vxd_cloud_body_call *call = args;
+    uint32_t n[2] = {0, 0};
+
+    for (size_t i = begin; i < end; i++) {
+        int kind = vxd_cloud_leave_out(call, i);
+
+        if (kind >= 0) {
+            n[kind]++;
+        }
+    }
+    for (int kind = 0; kind < 2 && call->own != NULL; kind++) {
+        (void)__atomic_fetch_add(&call->own->n[kind], n[kind], __ATOMIC_RELAXED);
+    }
+}
+
+static enum vxd_status leave_out_job(struct vxd_pool *pool, const void *args,
+                                     struct vxd_err *err)
+{
+    struct vxd_cloud_body_call call = *(const struct vxd_cloud_body_call *)args;
+
+    (void)err;
+    vxd_parallel_for(pool, call.n_points, PIECE_POINTS, leave_out_piece, &call);
+    return VXD_OK;
+}
+
+enum vxd_status vxd_cloud_leave_out_cpu(struct vxd_queue *queue,
+                                        const struct vxd_cloud_body_call *call,
+                                        struct vxd_err *err)
+{
+    return vxd_queue_push(queue, leave_out_job, call, sizeof *call, err);
+}
+
 enum vxd_status vxd_cloud_decode_cpu(struct vxd_queue *queue,
                                      const struct vxd_cloud *cloud, float *positions,
                                      float *features, struct vxd_err *err)

@@ -3,6 +3,7 @@
 #ifndef VXD_GPU_VOXEL_CLOUD_MATH_H
 #define VXD_GPU_VOXEL_CLOUD_MATH_H
 
+#include <math.h>
 #include <string.h>
 
 #include "gpu/core/core_math.h"
@@ -236,6 +237,68 @@ VXD_HD void vxd_cloud_position(const struct vxd_cloud *cloud, const uint8_t *rec
     float origin[3];
 
     vxd_cloud_place(cloud, record, exact, position, origin);
+}
+
+/* A cloud whose points of a body are left out of positions that were decoded. */
+struct vxd_cloud_body_call {
+    struct vxd_cloud_body body;
+    const uint8_t *data;
+    size_t n_points;
+    size_t point_step;
+    struct vxd_field position[3];
+    float *positions;
+    double *exact; /* or NULL */
+    struct vxd_cloud_own *own;
+};
+
+VXD_HD bool vxd_cloud_is_in_box(const struct vxd_cloud_box *box, const double p[3])
+{
+    return p[0] >= box->low[0] && p[0] < box->high[0] && p[1] >= box->low[1] &&
+           p[1] < box->high[1] && p[2] >= box->low[2] && p[2] < box->high[2];
+}
+
+/* Which of the body's counts a point is of: 0, 1, or -1 where it is none of the body's. */
+VXD_HD int vxd_cloud_own_kind(const struct vxd_cloud_body *body, const double raw[3])
+{
+    double square = vxd_addd(vxd_addd(vxd_muld(raw[0], raw[0]), vxd_muld(raw[1], raw[1])),
+                             vxd_muld(raw[2], raw[2]));
+    double p[3];
+
+    if (square < vxd_muld(body->min_range, body->min_range)) {
+        return 0;
+    }
+    for (int axis = 0; axis < 3 && body->n_boxes > 0; axis++) {
+        const double *r = &body->rotation[3 * axis];
+
+        p[axis] = vxd_muld(r[0], raw[0]);
+        p[axis] = vxd_addd(p[axis], vxd_muld(r[1], raw[1]));
+        p[axis] = vxd_addd(p[axis], vxd_muld(r[2], raw[2]));
+        p[axis] = vxd_addd(p[axis], body->translation[axis]);
+    }
+    for (int i = 0; i < body->n_boxes; i++) {
+        if (vxd_cloud_is_in_box(&body->boxes[i], p)) {
+            return 1;
+        }
+    }
+    return -1;
+}
+
+/* Takes point i's position away where it is of the body; says of which kind it is. */
+VXD_HD int vxd_cloud_leave_out(const struct vxd_cloud_body_call *call, size_t i)
+{
+    const uint8_t *record = call->data + i * call->point_step;
+    double raw[3] = {vxd_field_value(&call->position[0], record),
+                     vxd_field_value(&call->position[1], record),
+                     vxd_field_value(&call->position[2], record)};
+    int kind = vxd_cloud_own_kind(&call->body, raw);
+
+    for (size_t axis = 0; axis < 3 && kind >= 0; axis++) {
+        call->positions[3 * i + axis] = vxd_round_to_float(NAN);
+        if (call->exact != NULL) {
+            call->exact[3 * i + axis] = NAN;
+        }
+    }
+    return kind;
 }
 
 /* A component of the position as a feature. With scale 0 or 1 and bias 0 its bits

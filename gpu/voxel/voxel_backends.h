@@ -4,7 +4,7 @@
 #ifndef VXD_GPU_VOXEL_VOXEL_BACKENDS_H
 #define VXD_GPU_VOXEL_VOXEL_BACKENDS_H
 
-#include "gpu/voxel/cloud.h"
+#include "gpu/voxel/cloud_math.h"
 #include "gpu/voxel/voxelize_math.h"
 
 #ifdef __cplusplus
@@ -17,6 +17,14 @@ enum vxd_status vxd_cloud_decode_cpu(struct vxd_queue *queue,
 enum vxd_status vxd_cloud_decode_cuda(struct vxd_queue *queue,
                                       const struct vxd_cloud *cloud, float *positions,
                                       float *features, struct vxd_err *err);
+
+/* Leaves a body's points out of positions; call->own is there. */
+enum vxd_status vxd_cloud_leave_out_cpu(struct vxd_queue *queue,
+                                        const struct vxd_cloud_body_call *call,
+                                        struct vxd_err *err);
+enum vxd_status vxd_cloud_leave_out_cuda(struct vxd_queue *queue,
+                                         const struct vxd_cloud_body_call *call,
+                                         struct vxd_err *err);
 
 /* Derives the lattice of a call (host code).
  * errors  INVALID_ARGUMENT  size_m, range */

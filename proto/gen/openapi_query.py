@@ -24,6 +24,11 @@ def numbers(*counts: int) -> Json:
     return {"type": "string", "pattern": f"^({forms})$"}
 
 
+def boxes() -> Json:
+    box = f"{NUMBER}(,{NUMBER}){{5}}"
+    return {"type": "string", "pattern": f"^{box}(,{box}){{0,31}}$"}
+
+
 def words(*known: str) -> Json:
     return {"type": "string", "enum": list(known)}
 
@@ -44,6 +49,13 @@ BESIDE_FILES: dict[str, tuple[Json, Any, str]] = {
     "name": (NAMED, "yard", "the object's name"),
     "frame_id": (TEXT, "lidar", "of the cloud"),
     "stamp_ns": ({"type": "integer", "format": "int64"}, 1700000000000000000, "of the cloud"),
+    "min_range": (REAL, 0.5, "metres: nearer points are the robot itself, and left out"),
+    "body": (
+        boxes(),
+        "-1,-0.5,-1,0.5,0.5,0.2",
+        "boxes of the robot, whose points are left out: low x,y,z and high x,y,z of each, "
+        "in metres in the sensor's frame",
+    ),
     "size": (numbers(1, 3), "0.1", "voxel edge in metres: one number, or x,y,z"),
     "range": (numbers(6), "-50,-50,-3,50,50,5", "low x,y,z and high x,y,z in metres"),
     "rule": (words("constant", "label", "colour", "ramp", "height"), "height", "of materials"),

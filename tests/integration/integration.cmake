@@ -115,6 +115,7 @@ set(integration_tests
   scene/mesh
   odometry/odometry
   scene/pictures
+  scene/scene_body
   scene/scene_cast
   scene/scene_durable
   scene/scene_fusion
@@ -217,7 +218,7 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_tls integration_why integration_backups integration_odometry
              integration_ctl_manners integration_ctl_mistakes integration_python_manners integration_refusals integration_repeats integration_memory integration_soak
              integration_net_surfaces
-             integration_examples integration_scene_votes integration_slac integration_volume_scenes
+             integration_examples integration_scene_body integration_scene_votes integration_slac integration_volume_scenes
              integration_documents integration_readme integration_upgrade
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

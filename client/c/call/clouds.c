@@ -13,6 +13,7 @@ enum {
      * garbage counts. */
     MAX_FIELDS = 65535,
     MAX_SWEEPS = 65535,
+    MAX_BOXES = 32,
     PATH_BYTES = 96
 };
 
@@ -146,6 +147,73 @@ static enum vxd_status deskew(struct vxd_exchange *call, const struct voxeld_des
     return vxd_exchange_pose(call, &in->T_map_sensor_end, &made->t_map_sensor_end);
 }
 
+static enum vxd_status corner(struct vxd_exchange *call, const double in[3],
+                              Voxeld__V1__Vec3 **out)
+{
+    Voxeld__V1__Vec3 *made = vxd_exchange_alloc(call, 1, sizeof *made);
+
+    if (made == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    voxeld__v1__vec3__init(made);
+    made->x = in[0];
+    made->y = in[1];
+    made->z = in[2];
+    *out = made;
+    return VXD_OK;
+}
+
+static enum vxd_status body_boxes(struct vxd_exchange *call, const char *path,
+                                  const struct voxeld_body *in,
+                                  Voxeld__V1__RobotBody *out)
+{
+    Voxeld__V1__BodyBox *all;
+    enum vxd_status status = VXD_OK;
+
+    if (in->n_boxes > MAX_BOXES || (in->n_boxes > 0 && in->boxes == NULL)) {
+        return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, path,
+                        "%zu boxes at %p; at most %d are possible", in->n_boxes,
+                        (const void *)in->boxes, MAX_BOXES);
+    }
+    out->boxes = vxd_exchange_alloc(call, in->n_boxes, sizeof(Voxeld__V1__BodyBox *));
+    all = vxd_exchange_alloc(call, in->n_boxes, sizeof *all);
+    if (out->boxes == NULL || all == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (size_t i = 0; i < in->n_boxes; i++) {
+        voxeld__v1__body_box__init(&all[i]);
+        VXD_TRY(corner(call, in->boxes[i].low, &all[i].low));
+        VXD_TRY(corner(call, in->boxes[i].high, &all[i].high));
+        out->boxes[i] = &all[i];
+    }
+    out->n_boxes = in->n_boxes;
+out:
+    return status;
+}
+
+static enum vxd_status body(struct vxd_exchange *call, size_t cloud,
+                            const struct voxeld_body *in, Voxeld__V1__RobotBody **out)
+{
+    char path[PATH_BYTES];
+    Voxeld__V1__RobotBody *made;
+    enum vxd_status status;
+
+    if (in == NULL) {
+        return VXD_OK;
+    }
+    made = vxd_exchange_alloc(call, 1, sizeof *made);
+    if (made == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    voxeld__v1__robot_body__init(made);
+    made->min_range_m = in->min_range_m;
+    VXD_TRY(body_boxes(call, path_to(path, "clouds[%zu].body.boxes", cloud), in, made));
+    *out = made;
+    status = vxd_exchange_pose(call, &in->T_base_sensor, &made->t_base_sensor);
+out:
+    return status;
+}
+
 static enum vxd_status cloud(struct vxd_exchange *call, size_t i,
                              const struct voxeld_cloud *in, Voxeld__V1__Cloud *out)
 {
@@ -164,6 +232,7 @@ static enum vxd_status cloud(struct vxd_exchange *call, size_t i,
     VXD_TRY(vxd_exchange_pose(call, &in->T_map_sensor, &out->t_map_sensor));
     VXD_TRY(sweeps(call, i, in, out));
     VXD_TRY(deskew(call, in->deskew, &out->deskew));
+    VXD_TRY(body(call, i, in->body, &out->body));
 out:
     return status;
 }

@@ -946,6 +946,8 @@ static enum vxd_status take_scene_integrate(struct vxd_reply *reply,
     r->is_lost = in->status == VOXELD__V1__ODOMETRY_STATUS__ODOMETRY_LOST;
     r->lost_reason = (int)in->reason;
     vxd_reply_pose(in->t_map_sensor, &r->T_map_sensor);
+    r->n_near = in->n_near;
+    r->n_own = in->n_own;
 out:
     return status;
 }

@@ -1474,6 +1474,8 @@ static enum vxd_status open_volume_integrate_points(struct vxd_exchange *call,
     r->status = (enum voxeld_volume_track_status)in->status;
     r->reason = (enum voxeld_volume_track_reason)in->reason;
     vxd_reply_pose(in->t_map_sensor, &r->T_map_sensor);
+    r->n_near = in->n_near;
+    r->n_own = in->n_own;
     *out = r;
     return VXD_OK;
 }

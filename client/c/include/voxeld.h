@@ -455,6 +455,22 @@ struct voxeld_deskew {
     double end;             /* the greatest time of the points */
 };
 
+/* low <= p < high, metres. */
+struct voxeld_body_box {
+    double low[3];
+    double high[3];
+};
+
+/* The robot's own body, whose points are left out of a cloud and its sweeps before anything else
+ * is done with them, where the sensor measured them. */
+struct voxeld_body {
+    double min_range_m;                  /* points nearer to the sensor; 0: none */
+    const struct voxeld_body_box *boxes; /* points in any of them */
+    size_t n_boxes;                      /* at most 32 */
+    struct voxeld_pose
+        T_base_sensor; /* boxes are in the base's frame; zeros: the sensor's */
+};
+
 struct voxeld_cloud {
     const struct voxeld_field *fields;
     size_t n_fields;
@@ -467,6 +483,7 @@ struct voxeld_cloud {
     const struct voxeld_sweep *sweeps;
     size_t n_sweeps;
     const struct voxeld_deskew *deskew; /* NULL: the sensor stood; goes without sweeps */
+    const struct voxeld_body *body;     /* NULL: the sensor sees nothing of the robot */
 };
 
 /* Reads a point cloud file of at most 4 GiB: "pcd", "ply", "npy", "npz", "las" (1.2 to

@@ -434,7 +434,7 @@ struct voxeld_scene_integrate_request {
 struct voxeld_scene_integrated {
     struct voxeld_scene_change change;
     int64_t stamp_ns;  /* the cloud's */
-    uint64_t n_points; /* = used + the four below */
+    uint64_t n_points; /* = used + the four below + n_near + n_own */
     uint64_t n_used;
     uint64_t n_non_finite;
     uint64_t n_outside; /* of the scene */
@@ -462,6 +462,9 @@ struct voxeld_scene_integrated {
     bool is_lost;
     int lost_reason; /* enum voxeld_odometry_reason */
     struct voxeld_pose T_map_sensor;
+    /* Points that cloud.body leaves out: nearer than its min_range_m, and others in its boxes. */
+    uint64_t n_near;
+    uint64_t n_own;
 };
 
 /* Adds a scan: its points become occupied, and with carve the voxels between the

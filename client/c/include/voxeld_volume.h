@@ -657,14 +657,16 @@ struct voxeld_volume_change {
     /* Blocks that were removed, and that are left */
     uint64_t n_removed;
     /* Points = used + beyond range_max_m + dropped: those nearer than range_min_m, not
-     * finite, or outside of what the lidar sees */
+     * finite, or outside of what the lidar sees; + n_near + n_own */
     uint64_t n_points;
     uint64_t n_used;
     uint64_t n_beyond;
     uint64_t n_dropped;
-    /* The scan's pose, given or found, at its end where points have times; LOST: where
-     * the sensor was thought to be */
+    /* The pose at the scan's end, given or found; LOST: where it was thought to be */
     struct voxeld_pose T_map_sensor;
+    /* Points that cloud.body leaves out: too near, and others in its boxes */
+    uint64_t n_near;
+    uint64_t n_own;
     double queue_ms;
     double total_ms;
     const char *request_id;

@@ -24,7 +24,7 @@ Failures are exceptions of class voxeld.Error, one subclass a status code.
 
 from .calls import StageTimes, trace
 from .client import Client, connect
-from .cloud import Cloud, Deskew, DType, Field, Pose, Sweep
+from .cloud import Body, Cloud, Deskew, DType, Field, Pose, Sweep
 from .errors import (
     Aborted,
     AlreadyExists,
@@ -167,6 +167,7 @@ __all__ = [
     "BackupInfo",
     "Ball",
     "BlockSurface",
+    "Body",
     "Box",
     "Camera",
     "Cancelled",

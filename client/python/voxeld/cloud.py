@@ -139,6 +139,21 @@ class Deskew:
 
 
 @dataclasses.dataclass(frozen=True)
+class Body:
+    """The robot's own body, whose points are left out of a cloud and its sweeps before anything
+    else is done with them, where the sensor measured them.
+
+    min_range      metres: points nearer to the sensor; 0: none
+    boxes          N x 6: low x, y, z and high x, y, z of each, half-open, metres; at most 32
+    T_base_sensor  boxes are in the base's frame; without it they are in the sensor's
+    """
+
+    min_range: float = 0.0
+    boxes: npt.ArrayLike = ()
+    T_base_sensor: Pose = dataclasses.field(default_factory=Pose)
+
+
+@dataclasses.dataclass(frozen=True)
 class Cloud:
     """n records of point_step bytes.
 
@@ -148,6 +163,7 @@ class Cloud:
     frame_id      echoed; at most 255 bytes
     T_map_sensor  positions are moved to the map frame, minus the request's origin
     deskew        the sensor moved during the scan; goes without sweeps
+    body          what the sensor sees of the robot itself, which is left out
     """
 
     fields: Sequence[Field]
@@ -158,6 +174,7 @@ class Cloud:
     T_map_sensor: Pose = dataclasses.field(default_factory=Pose)
     sweeps: Sequence[Sweep] = ()
     deskew: Deskew | None = None
+    body: Body | None = None
 
     @property
     def n_points(self) -> int:
@@ -175,7 +192,7 @@ class Cloud:
                  borrowed where it is C-contiguous and little-endian, else copied.
         names    of the C columns; "x", "y", "z", "intensity", "c4", "c5", ... when None.
                  Records have names of their own.
-        members  stamp_ns, frame_id, T_map_sensor, sweeps
+        members  stamp_ns, frame_id, T_map_sensor, sweeps, deskew, body
 
         Raises InvalidArgument for an array that is none of these.
         """

@@ -8,9 +8,11 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from voxeld.v1 import common_pb2, hashmap_pb2, rpc_pb2
 
-from .cloud import Cloud, DType, Field, Pose
+from .cloud import Body, Cloud, DType, Field, Pose
 from .errors import InvalidArgument
 
 LENGTH_DELIMITED = 2
@@ -109,6 +111,23 @@ def field_of(field: Field) -> common_pb2.Field:
     )
 
 
+def robot_body(body: Body, field: str) -> common_pb2.RobotBody:
+    try:
+        boxes = np.asarray(body.boxes, float).reshape(-1, 6)
+    except (TypeError, ValueError):
+        raise InvalidArgument(
+            f"{body.boxes!r}; rows of low x, y, z and high x, y, z are right", f"{field}.boxes"
+        ) from None
+    return common_pb2.RobotBody(
+        min_range_m=body.min_range,
+        boxes=[
+            common_pb2.BodyBox(low=vec3(b[:3], field), high=vec3(b[3:], field))
+            for b in boxes.tolist()
+        ],
+        T_base_sensor=pose(body.T_base_sensor, f"{field}.T_base_sensor"),
+    )
+
+
 def cloud_parts(cloud: Cloud, where: str, number: int) -> list[Part]:
     """Makes a field of a cloud.
 
@@ -131,6 +150,8 @@ def cloud_parts(cloud: Cloud, where: str, number: int) -> list[Part]:
                     start=cloud.deskew.start, end=cloud.deskew.end,
                 )
             )  # fmt: skip
+        if cloud.body is not None:
+            head.body.CopyFrom(robot_body(cloud.body, f"{where}.body"))
         parts: list[Part] = [head.SerializeToString()]
         parts += enclosed(CLOUD_DATA, [data_of(cloud, where)])
         for i, sweep in enumerate(cloud.sweeps):

@@ -268,6 +268,25 @@ bool ctl_parse_between(const char *text, double low, double high, double *out);
 bool ctl_parse_size(const char *text, double size_m[3]);
 /* Parses a box of six numbers: its low and its high corner. */
 bool ctl_parse_box(const char *text, struct voxeld_scene_box *out);
+enum {
+    CTL_MAX_BOXES = 32
+};
+
+/* Boxes of a robot's body. */
+struct ctl_boxes {
+    struct voxeld_body_box boxes[CTL_MAX_BOXES];
+    size_t n;
+};
+/* Parses boxes of six numbers each, one behind the other, each low below its high. */
+bool ctl_parse_boxes(const char *text, struct ctl_boxes *out);
+
+/* A robot's body with its boxes. */
+struct ctl_body {
+    struct ctl_boxes boxes;
+    struct voxeld_body body; /* has those */
+};
+/* Makes it of such a text; CTL_USAGE after a message, where it is none. */
+int ctl_read_body(const char *command, const char *text, struct ctl_body *out);
 /* Parses one number, or LOW,HIGH. */
 bool ctl_parse_band(const char *text, double out[2]);
 /* Parses a version, which is all digits, or the name of a snapshot. */
@@ -426,6 +445,7 @@ struct ctl_drive {
     size_t n;
     const char *format;              /* of all; NULL = by their endings */
     const struct voxeld_pose *poses; /* n; NULL = the files' own */
+    const struct voxeld_body *body;  /* of all; NULL = none */
     double retry_s;
     const char *if_missing; /* what to do where the noun does not exist; NULL = unknown */
     /* Makes one call with the options `call`, which changes something once. */

@@ -22,6 +22,7 @@ static int send_file(const struct ctl_drive *drive, size_t i)
     if (drive->poses != NULL) {
         cloud.T_map_sensor = drive->poses[i];
     }
+    cloud.body = drive->body;
     do {
         status = drive->send(drive->user, &call, &cloud, &error);
     } while (voxeld_retry(&retry, &call, status, &error));

@@ -159,6 +159,43 @@ bool ctl_parse_box(const char *text, struct voxeld_scene_box *out)
     return true;
 }
 
+bool ctl_parse_boxes(const char *text, struct ctl_boxes *out)
+{
+    double v[6 * CTL_MAX_BOXES];
+    size_t n = ctl_parse_doubles(text, v, sizeof v / sizeof *v);
+
+    if (n == 0 || n % 6 != 0) {
+        return false;
+    }
+    out->n = n / 6;
+    for (size_t i = 0; i < n; i++) {
+        struct voxeld_body_box *box = &out->boxes[i / 6];
+
+        if (i % 6 < 3) {
+            box->low[i % 6] = v[i];
+        } else {
+            box->high[i % 6 - 3] = v[i];
+        }
+        if (i % 6 >= 3 && !(v[i - 3] < v[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int ctl_read_body(const char *command, const char *text, struct ctl_body *out)
+{
+    if (!ctl_parse_boxes(text, &out->boxes)) {
+        return ctl_usage(
+            command,
+            "--body %s: X,Y,Z,X,Y,Z is right, the low and high corners of 1 to %d "
+            "boxes",
+            text, CTL_MAX_BOXES);
+    }
+    out->body = (struct voxeld_body){.boxes = out->boxes.boxes, .n_boxes = out->boxes.n};
+    return CTL_OK;
+}
+
 bool ctl_parse_band(const char *text, double out[2])
 {
     size_t n = ctl_parse_doubles(text, out, 2);

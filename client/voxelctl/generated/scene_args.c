@@ -124,6 +124,8 @@ static const struct ctl_own_option known[] = {
     {.name = "no-carve", .right = "", .is_flag = true},
     {.name = "range", .right = "low,high"},
     {.name = "labels", .right = "LABEL=MATERIAL,... or a file of such"},
+    {.name = "min-range", .right = "metres >= 0"},
+    {.name = "body", .right = "low and high corners of 1 to 32 boxes"},
     {.name = "format", .right = "a format"},
     {.name = "retry", .right = "seconds, 0 to 3600"},
     {.name = "rule", .right = "conservative or thin"},
@@ -279,6 +281,10 @@ static bool take(void *user, int id, const char *value)
     case CTL_SCENE_LABELS:
         args->labels = value;
         return true;
+    case CTL_SCENE_MIN_RANGE:
+        return ctl_parse_between(value, 0, 1000000, &args->min_range);
+    case CTL_SCENE_BODY:
+        return ctl_parse_boxes(value, &args->body);
     case CTL_SCENE_FORMAT:
         args->format = value;
         return true;

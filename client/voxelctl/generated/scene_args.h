@@ -69,6 +69,8 @@ enum ctl_scene_option {
     CTL_SCENE_NO_CARVE,
     CTL_SCENE_RANGE,
     CTL_SCENE_LABELS,
+    CTL_SCENE_MIN_RANGE,
+    CTL_SCENE_BODY,
     CTL_SCENE_FORMAT,
     CTL_SCENE_RETRY,
     CTL_SCENE_MESH_RULE,
@@ -144,6 +146,8 @@ struct ctl_scene_args {
     const char *poses;
     double range[2];
     const char *labels;
+    double min_range;
+    struct ctl_boxes body;
     const char *format;
     double retry;
     int mesh_rule;

@@ -237,6 +237,12 @@ const struct ctl_manual ctl_scene_integrate_manual = {
              "                     Default: label i takes material i. Points of none "
              "hit\n"
              "                     nothing, but their rays count\n"
+             "  --min-range M      points nearer to the sensor are the robot itself, and "
+             "left\n"
+             "                     out: they neither hit nor clear\n"
+             "  --body X,Y,Z,X,Y,Z so are those in boxes of the robot, by their low and "
+             "high\n"
+             "                     corners in the sensor's frame, one behind the other\n"
              "  --format NAME      of the files, as of voxelctl voxelize\n"
              "  --retry SECONDS    repeat a request that got no answer for so long; "
              "default 10\n"
@@ -277,7 +283,8 @@ const struct ctl_manual ctl_scene_integrate_manual = {
         CTL_SCENE_BIT(CTL_SCENE_SCENE) | CTL_SCENE_BIT(CTL_SCENE_SIZE) |
         CTL_SCENE_BIT(CTL_SCENE_POSES) | CTL_SCENE_BIT(CTL_SCENE_ESTIMATE) |
         CTL_SCENE_BIT(CTL_SCENE_NO_CARVE) | CTL_SCENE_BIT(CTL_SCENE_RANGE) |
-        CTL_SCENE_BIT(CTL_SCENE_LABELS) | CTL_SCENE_BIT(CTL_SCENE_FORMAT) |
+        CTL_SCENE_BIT(CTL_SCENE_LABELS) | CTL_SCENE_BIT(CTL_SCENE_MIN_RANGE) |
+        CTL_SCENE_BIT(CTL_SCENE_BODY) | CTL_SCENE_BIT(CTL_SCENE_FORMAT) |
         CTL_SCENE_BIT(CTL_SCENE_RETRY) | CTL_SCENE_BIT(CTL_SCENE_DEPTH) |
         CTL_SCENE_BIT(CTL_SCENE_MATERIAL_BITS) | CTL_SCENE_BIT(CTL_SCENE_TRACK_FREE) |
         CTL_SCENE_BIT(CTL_SCENE_ORIGIN) | CTL_SCENE_BIT(CTL_SCENE_FRAME) |

@@ -68,6 +68,7 @@ static const struct ctl_own_option known[] = {
     {.name = "by-angle", .right = "", .is_flag = true},
     {.name = "label-field", .right = "a name"},
     {.name = "odometry", .right = "a name"},
+    {.name = "body", .right = "low and high corners of 1 to 32 boxes"},
     {.name = "end-pose", .right = "a file"},
     {.name = "lidar", .right = "four numbers"},
     {.name = "azimuth", .right = "two numbers of degrees"},
@@ -183,6 +184,9 @@ static bool take(void *user, int id, const char *value)
         return true;
     case CTL_VOLUME_ODOMETRY:
         args->odometry = value;
+        return true;
+    case CTL_VOLUME_BODY:
+        args->body = value;
         return true;
     case CTL_VOLUME_END_POSE:
         args->end_pose = value;

@@ -45,6 +45,7 @@ enum ctl_volume_option {
     CTL_VOLUME_BY_ANGLE,
     CTL_VOLUME_LABEL_FIELD,
     CTL_VOLUME_ODOMETRY,
+    CTL_VOLUME_BODY,
     CTL_VOLUME_END_POSE,
     CTL_VOLUME_LIDAR,
     CTL_VOLUME_AZIMUTH,
@@ -111,6 +112,7 @@ struct ctl_volume_args {
     double range_max;
     const char *label_field;
     const char *odometry;
+    const char *body;
     const char *end_pose;
     const char *lidar;
     const char *azimuth;

@@ -79,6 +79,8 @@ void ctl_volume_scan_json(const struct voxeld_volume_change *r)
     ctl_json_member_count(stdout, false, "n_used", r->n_used);
     ctl_json_member_count(stdout, false, "n_beyond", r->n_beyond);
     ctl_json_member_count(stdout, false, "n_dropped", r->n_dropped);
+    ctl_json_member_count(stdout, false, "n_near", r->n_near);
+    ctl_json_member_count(stdout, false, "n_own", r->n_own);
     ctl_json_member_count(stdout, false, "n_touched", r->n_touched);
     ctl_json_member_count(stdout, false, "n_new", r->n_new);
     ctl_json_member_count(stdout, false, "n_carved", r->n_carved);

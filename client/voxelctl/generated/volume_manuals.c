@@ -186,6 +186,10 @@ const struct ctl_manual ctl_volume_scan_manual = {
              "  --pose FILE        4 x 4 matrix from camera to map; default: where the "
              "map's\n"
              "                     zero is\n"
+             "  --body X,Y,Z,X,Y,Z points in boxes of the robot are left out: by their "
+             "low and\n"
+             "                     high corners in the sensor's frame, one behind the "
+             "other\n"
              "  --end-pose FILE    pose of the sensor at --time-end, where points have "
              "times\n"
              "  --estimate         find the pose; --pose is where the sensor is thought "
@@ -210,9 +214,9 @@ const struct ctl_manual ctl_volume_scan_manual = {
         CTL_VOLUME_BIT(CTL_VOLUME_WEIGHT) | CTL_VOLUME_BIT(CTL_VOLUME_INVERSE_SQUARE) |
         CTL_VOLUME_BIT(CTL_VOLUME_BY_ANGLE) | CTL_VOLUME_BIT(CTL_VOLUME_LABEL_FIELD) |
         CTL_VOLUME_BIT(CTL_VOLUME_ODOMETRY) | CTL_VOLUME_BIT(CTL_VOLUME_POSE) |
-        CTL_VOLUME_BIT(CTL_VOLUME_END_POSE) | CTL_VOLUME_BIT(CTL_VOLUME_ESTIMATE) |
-        CTL_VOLUME_BIT(CTL_VOLUME_LIDAR) | CTL_VOLUME_BIT(CTL_VOLUME_AZIMUTH) |
-        CTL_VOLUME_BIT(CTL_VOLUME_FORMAT),
+        CTL_VOLUME_BIT(CTL_VOLUME_BODY) | CTL_VOLUME_BIT(CTL_VOLUME_END_POSE) |
+        CTL_VOLUME_BIT(CTL_VOLUME_ESTIMATE) | CTL_VOLUME_BIT(CTL_VOLUME_LIDAR) |
+        CTL_VOLUME_BIT(CTL_VOLUME_AZIMUTH) | CTL_VOLUME_BIT(CTL_VOLUME_FORMAT),
     .n_min = 2,
     .n_max = 2,
     .method = "volume_integrate_points",

@@ -14,6 +14,8 @@ struct totals {
     uint64_t n_outside;
     uint64_t n_beyond;
     uint64_t n_dropped;
+    uint64_t n_near;
+    uint64_t n_own;
     uint64_t n_relabelled;
     size_t n_lost; /* files */
     double network_ms;
@@ -38,6 +40,8 @@ static void add(struct totals *t, const struct voxeld_scene_integrated *done)
     t->n_outside += done->n_outside;
     t->n_beyond += done->n_beyond;
     t->n_dropped += done->n_dropped;
+    t->n_near += done->n_near;
+    t->n_own += done->n_own;
     t->n_relabelled += done->n_relabelled;
     t->network_ms += done->network.voxelize_ms + done->network.sets_ms +
                      done->network.layers_ms + done->network.outputs_ms;
@@ -88,6 +92,8 @@ static void print_json(const char *scene, const struct totals *t)
     ctl_json_member_count(stdout, false, "n_outside", t->n_outside);
     ctl_json_member_count(stdout, false, "n_beyond", t->n_beyond);
     ctl_json_member_count(stdout, false, "n_dropped", t->n_dropped);
+    ctl_json_member_count(stdout, false, "n_near", t->n_near);
+    ctl_json_member_count(stdout, false, "n_own", t->n_own);
     ctl_json_member_count(stdout, false, "n_relabelled", t->n_relabelled);
     ctl_json_member_count(stdout, false, "n_lost", t->n_lost);
     ctl_json_member_number(stdout, false, "network_ms", t->network_ms);
@@ -126,6 +132,10 @@ static int print_totals(const struct ctl_globals *globals, const char *scene,
             ctl_thousands(t->change.n_removed, text[3]),
             ctl_thousands(t->change.n_freed, text[4]), relabelled, t->engine_ms, network,
             t->decode_ms, t->carve_ms, t->edit_ms);
+        if (t->n_near + t->n_own > 0) {
+            (void)printf("%s points of the robot itself were left out\n",
+                         ctl_thousands(t->n_near + t->n_own, number));
+        }
         if (t->n_lost > 0) {
             (void)printf(
                 "%zu files were lost: their poses were not found, and nothing of "
@@ -208,6 +218,9 @@ static int integrate_all(struct voxeld_client *client, const struct ctl_globals 
         .send = integrate_cloud,
         .user = &integrate,
     };
+    const struct voxeld_body body = {.min_range_m = args->min_range,
+                                     .boxes = args->body.boxes,
+                                     .n_boxes = args->body.n};
     struct voxeld_pose *poses = NULL;
     bool is_new;
     int result;
@@ -231,6 +244,7 @@ static int integrate_all(struct voxeld_client *client, const struct ctl_globals 
         return CTL_FAILED;
     }
     drive.poses = poses;
+    drive.body = body.min_range_m > 0 || body.n_boxes > 0 ? &body : NULL;
     result = ctl_drive_send(&drive);
     free(poses);
     if (integrate.totals.n_files == 0 && is_new) {

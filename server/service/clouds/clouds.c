@@ -55,6 +55,7 @@ enum vxd_status vxd_clouds_check(struct vxd_request *request, struct vxd_clouds 
         VXD_TRY(check_cloud(clouds, i, &scratch, &n_points, err));
         clouds->starts[i + 1] = (uint32_t)n_points;
     }
+    VXD_TRY(vxd_clouds_check_body(request, clouds, err));
     clouds->uploads = vxd_message_array(request->decoder, clouds->n_sources,
                                         sizeof *clouds->uploads, err);
     if (clouds->uploads == NULL) {
@@ -81,38 +82,67 @@ void vxd_clouds_name_one(struct vxd_err *err)
     }
 }
 
+/* Where the next source's rows are, and what is counted of it. */
+struct target {
+    float *positions;
+    float *features;
+    size_t row;
+    struct vxd_cloud_own *own;
+};
+
+/* Decodes one cloud or sweep. */
+static enum vxd_status decode_source(const struct vxd_clouds *clouds,
+                                     const struct vxd_source *source,
+                                     struct vxd_queue *queue, struct vxd_buffer *uploaded,
+                                     struct target *to, struct vxd_err *err)
+{
+    const Voxeld__V1__RobotBody *message = clouds->clouds[source->cloud]->body;
+    size_t n_channels = (size_t)clouds->n_channels;
+    struct vxd_cloud cloud = {0};
+    struct vxd_cloud_body body;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_source_build(clouds, source, &cloud, err));
+    if (cloud.n_points == 0) {
+        return VXD_OK;
+    }
+    if (message != NULL) {
+        VXD_TRY(vxd_clouds_read_body(message, source->cloud, &body, err));
+        cloud.body = &body;
+        cloud.own = to->own;
+    }
+    VXD_TRY(vxd_upload(queue, cloud.data, cloud.n_points * cloud.point_step, uploaded,
+                       &cloud.data, err));
+    cloud.origins = clouds->origins != NULL ? clouds->origins + 3 * to->row : NULL;
+    cloud.exact = clouds->exact != NULL ? clouds->exact + 3 * to->row : NULL;
+    VXD_TRY(vxd_cloud_decode(queue, &cloud, to->positions + 3 * to->row,
+                             n_channels > 0 ? to->features + n_channels * to->row : NULL,
+                             err));
+    to->row += cloud.n_points;
+out:
+    return status;
+}
+
 enum vxd_status vxd_clouds_decode(const struct vxd_clouds *clouds,
                                   struct vxd_queue *queue, float *positions,
                                   float *features, struct vxd_err *err)
 {
-    size_t n_channels = (size_t)clouds->n_channels;
-    size_t row = 0;
+    struct target to = {positions, features, 0, NULL};
     size_t n_source = 0;
+    enum vxd_status status;
 
+    VXD_TRY(vxd_clouds_begin_own(clouds, queue, &to.own, err));
     for (size_t i = 0; i < clouds->n_clouds; i++) {
         for (size_t k = 0; k <= clouds->clouds[i]->n_sweeps; k++, n_source++) {
             const struct vxd_source source = {i, k > 0, k > 0 ? k - 1 : 0};
-            struct vxd_cloud cloud = {0};
-            enum vxd_status status = vxd_source_build(clouds, &source, &cloud, err);
 
-            if (status == VXD_OK && cloud.n_points > 0) {
-                status = vxd_upload(queue, cloud.data, cloud.n_points * cloud.point_step,
-                                    &clouds->uploads[n_source], &cloud.data, err);
-            }
-            cloud.origins = clouds->origins != NULL ? clouds->origins + 3 * row : NULL;
-            cloud.exact = clouds->exact != NULL ? clouds->exact + 3 * row : NULL;
-            if (status == VXD_OK && cloud.n_points > 0) {
-                status = vxd_cloud_decode(
-                    queue, &cloud, positions + 3 * row,
-                    n_channels > 0 ? features + n_channels * row : NULL, err);
-            }
-            if (status != VXD_OK) {
-                return status;
-            }
-            row += cloud.n_points;
+            VXD_TRY(decode_source(clouds, &source, queue, &clouds->uploads[n_source], &to,
+                                  err));
         }
     }
-    return VXD_OK;
+    status = vxd_clouds_end_own(clouds, queue, err);
+out:
+    return status;
 }
 
 void vxd_clouds_free(const struct vxd_clouds *clouds, struct vxd_queue *queue)
@@ -120,4 +150,5 @@ void vxd_clouds_free(const struct vxd_clouds *clouds, struct vxd_queue *queue)
     for (size_t i = 0; i < clouds->n_sources && clouds->uploads != NULL; i++) {
         vxd_device_free(queue, &clouds->uploads[i]);
     }
+    vxd_clouds_free_own(clouds, queue);
 }

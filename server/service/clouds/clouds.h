@@ -26,6 +26,8 @@ struct vxd_cloud_channel {
     float constant;
 };
 
+struct vxd_clouds_own;
+
 struct vxd_clouds {
     /* Set by the caller. */
     Voxeld__V1__Cloud *const *clouds;
@@ -46,6 +48,7 @@ struct vxd_clouds {
     size_t n_sources;
     size_t n_fields;            /* of all sources that have their own */
     struct vxd_buffer *uploads; /* n_sources; filled by vxd_clouds_decode */
+    struct vxd_clouds_own *own; /* of clouds with a robot's body; NULL: none has one */
 };
 
 /* Checks every layout, size and pose. Memory is the request's decoder's.
@@ -57,12 +60,17 @@ enum vxd_status vxd_clouds_check(struct vxd_request *request, struct vxd_clouds 
 /* Makes err.field that of a message with one cloud: "cloud" for "clouds[0]". NULL is fine. */
 void vxd_clouds_name_one(struct vxd_err *err);
 
-/* Enqueues the upload of all points, as rows from `positions` and `features` on (NULL
+/* Enqueues the upload of all points; those of a robot's body get positions that are not finite. As rows from `positions` and `features` on (NULL
  * without channels).
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_clouds_decode(const struct vxd_clouds *clouds,
                                   struct vxd_queue *queue, float *positions,
                                   float *features, struct vxd_err *err);
+
+/* How many points of bodies the last decoding left out: nearer than the least range, and others in
+ * boxes. 0 before the wait after it, and once they are freed. */
+void vxd_clouds_count_own(const struct vxd_clouds *clouds, uint64_t *n_near,
+                          uint64_t *n_own);
 
 /* Frees what decoding took, in queue order; harmless when there is nothing. */
 void vxd_clouds_free(const struct vxd_clouds *clouds, struct vxd_queue *queue);
@@ -85,6 +93,30 @@ enum vxd_status vxd_source_build(const struct vxd_clouds *clouds,
 
 /* Returns 0, 1, 2 for "x", "y", "z", otherwise -1. */
 int vxd_axis_of(const char *name);
+
+/* --- clouds_body.c: points of the robot itself ------------------------------------------- */
+
+/* errors  INVALID_ARGUMENT  "clouds[0].body.boxes[3].high", ... */
+enum vxd_status vxd_clouds_read_body(const Voxeld__V1__RobotBody *body, size_t cloud,
+                                     struct vxd_cloud_body *out, struct vxd_err *err);
+/* Checks the bodies of all clouds, and makes what counts their points.
+ * errors  as vxd_clouds_check */
+enum vxd_status vxd_clouds_check_body(struct vxd_request *request,
+                                      struct vxd_clouds *clouds, struct vxd_err *err);
+/* Before and after all clouds are decoded; *out is NULL where nothing is counted. */
+enum vxd_status vxd_clouds_begin_own(const struct vxd_clouds *clouds,
+                                     struct vxd_queue *queue, struct vxd_cloud_own **out,
+                                     struct vxd_err *err);
+enum vxd_status vxd_clouds_end_own(const struct vxd_clouds *clouds,
+                                   struct vxd_queue *queue, struct vxd_err *err);
+void vxd_clouds_free_own(const struct vxd_clouds *clouds, struct vxd_queue *queue);
+/* The keys min_range and body of a file's query. */
+enum vxd_status vxd_clouds_take_min_range(struct vxd_decoder *decoder,
+                                          const struct vxd_query_item *item,
+                                          Voxeld__V1__Cloud *cloud, struct vxd_err *err);
+enum vxd_status vxd_clouds_take_body(struct vxd_decoder *decoder,
+                                     const struct vxd_query_item *item,
+                                     Voxeld__V1__Cloud *cloud, struct vxd_err *err);
 
 /* --- clouds_pose.c: poses, of clouds and of cameras ------------------------------------- */
 
@@ -161,7 +193,7 @@ enum vxd_status vxd_query_refuse(const struct vxd_query_keys *keys, const char *
 
 /* Reads a scan file that is the body of a POST, and the query beside it. *out becomes a
  * list of one cloud, whose points stay in the file where they are stored as records.
- * format, frame_id and stamp_ns are keys of every method.
+ * format, frame_id, stamp_ns, min_range and body are keys of every method.
  * errors  INVALID_ARGUMENT  also for keys that are unknown or given twice
  *         RESOURCE_EXHAUSTED */
 enum vxd_status vxd_cloud_from_body(struct vxd_request *request,

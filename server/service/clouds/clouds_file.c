@@ -127,7 +127,13 @@ static enum vxd_status take_item(struct vxd_decoder *decoder, const struct vxd_b
     if (strcmp(item->key, "stamp_ns") == 0) {
         return take_stamp(item, cloud, err);
     }
-    return vxd_query_refuse(keys, ", frame_id, stamp_ns", item, err);
+    if (strcmp(item->key, "min_range") == 0) {
+        return vxd_clouds_take_min_range(decoder, item, cloud, err);
+    }
+    if (strcmp(item->key, "body") == 0) {
+        return vxd_clouds_take_body(decoder, item, cloud, err);
+    }
+    return vxd_query_refuse(keys, ", frame_id, stamp_ns, min_range, body", item, err);
 }
 
 enum vxd_status vxd_cloud_from_body(struct vxd_request *request,

@@ -227,7 +227,8 @@ static enum vxd_status decode(struct vxd_request *request, struct vxd_queue *que
     job->positions = positions;
     job->origins = job->clouds.origins;
     job->features = features;
-    status = vxd_queue_wait(queue, err);
+    VXD_TRY(vxd_queue_wait(queue, err));
+    vxd_clouds_count_own(&job->clouds, &job->reply->n_near, &job->reply->n_own);
 out:
     if (status != VXD_OK) {
         vxd_clouds_name_one(err);
@@ -521,6 +522,8 @@ static void count_scans(struct integrate_job *job)
         reply->n_hit_voxels += is_dropped ? 0 : scan->n_hit_voxels;
         reply->n_passed_voxels += scan->n_passed_voxels;
     }
+    /* Scans see them as points without a position. */
+    reply->n_non_finite -= reply->n_near + reply->n_own;
 }
 
 /* Scans a part of the next source; the last one gives back what the edit does not need, points and

@@ -356,7 +356,8 @@ enum vxd_status vxd_volume_integrate_points_finish(struct vxd_request *request,
     reply->n_points = job->scan.n_points;
     reply->n_used = job->result.n_used;
     reply->n_beyond = job->result.n_beyond;
-    reply->n_dropped = job->result.n_dropped;
+    vxd_clouds_count_own(&job->clouds, &reply->n_near, &reply->n_own);
+    reply->n_dropped = job->result.n_dropped - reply->n_near - reply->n_own;
     reply->n_touched = job->result.n_touched;
     reply->n_new = job->result.n_new;
     reply->n_carved = job->result.n_carved;

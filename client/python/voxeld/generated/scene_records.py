@@ -211,7 +211,7 @@ class Integrated:
     None without.
 
     stamp_ns      echo of the cloud
-    n_points      points = used + the three below + n_dropped
+    n_points      points = used + the three below + n_dropped + n_near + n_own
     n_dropped     points that would hit, but whose label takes no material, or that the filter
                   drops; and with a network its digest, and its times, which are in engine_ms
     n_hit_voxels  voxels that points hit, and that rays went through; of a cloud with sweeps,
@@ -223,6 +223,8 @@ class Integrated:
     status        "ok" or "lost", where the pose was estimated
     reason        why it is lost
     T_map_sensor  the pose that was found, or where the sensor was thought to be
+    n_near        points that cloud.body leaves out: nearer than its min_range_m, and others in
+                  its boxes
     """
 
     change: Change
@@ -249,6 +251,8 @@ class Integrated:
     status: str = "ok"
     reason: str = ""
     T_map_sensor: Pose | None = None
+    n_near: int = 0
+    n_own: int = 0
 
 
 @shown
@@ -652,6 +656,8 @@ def integrated_of(message: Any, replayed: bool) -> Integrated:
         status=exchange.name_of(ODOMETRY_STATUSS, message.status),
         reason=exchange.name_of(ODOMETRY_REASONS, message.reason),
         T_map_sensor=exchange.given(message, "T_map_sensor", exchange.pose_in),
+        n_near=message.n_near,
+        n_own=message.n_own,
         replayed=replayed,
     )
 

@@ -182,15 +182,15 @@ class VolumeScanned:
     """The outcome of integrate_points.
 
     n_points      points = used + beyond range_max_m + dropped: those nearer than range_min_m,
-                  not finite, or outside of what the lidar sees
+                  not finite, or outside of what the lidar sees; + n_near + n_own
     n_touched     blocks near hits, those of them that are new, and others in which something
                   became free
     n_blocks      all of the volume
     stamp         the volume's stamp after the change
     status        with pose ESTIMATE: whether the pose was found, and why not; LOST: nothing was
                   added
-    T_map_sensor  the scan's pose, given or found, at its end where points have times; LOST:
-                  where the sensor was thought to be
+    T_map_sensor  the pose at the scan's end, given or found; LOST: where it was thought to be
+    n_near        points that cloud.body leaves out: too near, and others in its boxes
     """
 
     n_points: int
@@ -206,6 +206,8 @@ class VolumeScanned:
     status: str
     reason: str
     T_map_sensor: exchange.Pose
+    n_near: int
+    n_own: int
 
 
 @shown
@@ -559,6 +561,8 @@ def volume_scanned_of(message: Any) -> VolumeScanned:
         status=exchange.name_of(VOLUME_TRACK_STATUSS, message.status),
         reason=exchange.name_of(VOLUME_TRACK_REASONS, message.reason),
         T_map_sensor=exchange.pose_in(message.T_map_sensor),
+        n_near=message.n_near,
+        n_own=message.n_own,
     )
 
 

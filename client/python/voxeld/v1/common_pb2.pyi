@@ -40,8 +40,17 @@ UNAVAILABLE: Code
 UNIMPLEMENTED: Code
 UNKNOWN: Code
 
+class BodyBox(_message.Message):
+    __slots__ = ["high", "low"]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    high: Vec3
+    low: Vec3
+    def __init__(self, low: _Optional[_Union[Vec3, _Mapping]] = ..., high: _Optional[_Union[Vec3, _Mapping]] = ...) -> None: ...
+
 class Cloud(_message.Message):
-    __slots__ = ["T_map_sensor", "data", "deskew", "fields", "frame_id", "point_step", "stamp_ns", "sweeps"]
+    __slots__ = ["T_map_sensor", "body", "data", "deskew", "fields", "frame_id", "point_step", "stamp_ns", "sweeps"]
+    BODY_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     DESKEW_FIELD_NUMBER: _ClassVar[int]
     FIELDS_FIELD_NUMBER: _ClassVar[int]
@@ -51,6 +60,7 @@ class Cloud(_message.Message):
     SWEEPS_FIELD_NUMBER: _ClassVar[int]
     T_MAP_SENSOR_FIELD_NUMBER: _ClassVar[int]
     T_map_sensor: Pose
+    body: RobotBody
     data: bytes
     deskew: Deskew
     fields: _containers.RepeatedCompositeFieldContainer[Field]
@@ -58,7 +68,7 @@ class Cloud(_message.Message):
     point_step: int
     stamp_ns: int
     sweeps: _containers.RepeatedCompositeFieldContainer[Sweep]
-    def __init__(self, fields: _Optional[_Iterable[_Union[Field, _Mapping]]] = ..., point_step: _Optional[int] = ..., data: _Optional[bytes] = ..., stamp_ns: _Optional[int] = ..., frame_id: _Optional[str] = ..., T_map_sensor: _Optional[_Union[Pose, _Mapping]] = ..., sweeps: _Optional[_Iterable[_Union[Sweep, _Mapping]]] = ..., deskew: _Optional[_Union[Deskew, _Mapping]] = ...) -> None: ...
+    def __init__(self, fields: _Optional[_Iterable[_Union[Field, _Mapping]]] = ..., point_step: _Optional[int] = ..., data: _Optional[bytes] = ..., stamp_ns: _Optional[int] = ..., frame_id: _Optional[str] = ..., T_map_sensor: _Optional[_Union[Pose, _Mapping]] = ..., sweeps: _Optional[_Iterable[_Union[Sweep, _Mapping]]] = ..., deskew: _Optional[_Union[Deskew, _Mapping]] = ..., body: _Optional[_Union[RobotBody, _Mapping]] = ...) -> None: ...
 
 class Deskew(_message.Message):
     __slots__ = ["T_map_sensor_end", "end", "start", "time_field"]
@@ -107,6 +117,16 @@ class Quaternion(_message.Message):
     y: float
     z: float
     def __init__(self, x: _Optional[float] = ..., y: _Optional[float] = ..., z: _Optional[float] = ..., w: _Optional[float] = ...) -> None: ...
+
+class RobotBody(_message.Message):
+    __slots__ = ["T_base_sensor", "boxes", "min_range_m"]
+    BOXES_FIELD_NUMBER: _ClassVar[int]
+    MIN_RANGE_M_FIELD_NUMBER: _ClassVar[int]
+    T_BASE_SENSOR_FIELD_NUMBER: _ClassVar[int]
+    T_base_sensor: Pose
+    boxes: _containers.RepeatedCompositeFieldContainer[BodyBox]
+    min_range_m: float
+    def __init__(self, min_range_m: _Optional[float] = ..., boxes: _Optional[_Iterable[_Union[BodyBox, _Mapping]]] = ..., T_base_sensor: _Optional[_Union[Pose, _Mapping]] = ...) -> None: ...
 
 class Sweep(_message.Message):
     __slots__ = ["T_cloud_sweep", "data", "dt_s", "fields", "point_step"]

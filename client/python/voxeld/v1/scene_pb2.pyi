@@ -400,7 +400,7 @@ class SceneIntegrateRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., cloud: _Optional[_Union[_common_pb2.Cloud, _Mapping]] = ..., carve: _Optional[_Union[SceneCarve, _Mapping]] = ..., rule: _Optional[_Union[SceneMaterialRule, _Mapping]] = ..., if_version: _Optional[int] = ..., network: _Optional[str] = ..., label_to_material: _Optional[_Iterable[_Union[SceneLabel, _Mapping]]] = ..., expect_digest: _Optional[str] = ..., output: _Optional[str] = ..., filter: _Optional[_Union[SceneFilter, _Mapping]] = ..., pose: _Optional[_Union[_common_pb2.PoseSource, str]] = ..., odometry: _Optional[str] = ...) -> None: ...
 
 class SceneIntegrateResponse(_message.Message):
-    __slots__ = ["T_map_sensor", "carve_ms", "change", "decode_ms", "digest", "edit_ms", "engine_ms", "frame_id", "n_beyond", "n_dropped", "n_ground", "n_hit_voxels", "n_non_finite", "n_outside", "n_passed_voxels", "n_points", "n_relabelled", "n_sparse", "n_used", "network", "reason", "stamp_ns", "status"]
+    __slots__ = ["T_map_sensor", "carve_ms", "change", "decode_ms", "digest", "edit_ms", "engine_ms", "frame_id", "n_beyond", "n_dropped", "n_ground", "n_hit_voxels", "n_near", "n_non_finite", "n_outside", "n_own", "n_passed_voxels", "n_points", "n_relabelled", "n_sparse", "n_used", "network", "reason", "stamp_ns", "status"]
     CARVE_MS_FIELD_NUMBER: _ClassVar[int]
     CHANGE_FIELD_NUMBER: _ClassVar[int]
     DECODE_MS_FIELD_NUMBER: _ClassVar[int]
@@ -413,8 +413,10 @@ class SceneIntegrateResponse(_message.Message):
     N_DROPPED_FIELD_NUMBER: _ClassVar[int]
     N_GROUND_FIELD_NUMBER: _ClassVar[int]
     N_HIT_VOXELS_FIELD_NUMBER: _ClassVar[int]
+    N_NEAR_FIELD_NUMBER: _ClassVar[int]
     N_NON_FINITE_FIELD_NUMBER: _ClassVar[int]
     N_OUTSIDE_FIELD_NUMBER: _ClassVar[int]
+    N_OWN_FIELD_NUMBER: _ClassVar[int]
     N_PASSED_VOXELS_FIELD_NUMBER: _ClassVar[int]
     N_POINTS_FIELD_NUMBER: _ClassVar[int]
     N_RELABELLED_FIELD_NUMBER: _ClassVar[int]
@@ -436,8 +438,10 @@ class SceneIntegrateResponse(_message.Message):
     n_dropped: int
     n_ground: int
     n_hit_voxels: int
+    n_near: int
     n_non_finite: int
     n_outside: int
+    n_own: int
     n_passed_voxels: int
     n_points: int
     n_relabelled: int
@@ -447,7 +451,7 @@ class SceneIntegrateResponse(_message.Message):
     reason: _odometry_pb2.OdometryReason
     stamp_ns: int
     status: _odometry_pb2.OdometryStatus
-    def __init__(self, change: _Optional[_Union[SceneChange, _Mapping]] = ..., stamp_ns: _Optional[int] = ..., frame_id: _Optional[str] = ..., n_points: _Optional[int] = ..., n_used: _Optional[int] = ..., n_non_finite: _Optional[int] = ..., n_outside: _Optional[int] = ..., n_beyond: _Optional[int] = ..., n_hit_voxels: _Optional[int] = ..., n_passed_voxels: _Optional[int] = ..., decode_ms: _Optional[float] = ..., carve_ms: _Optional[float] = ..., edit_ms: _Optional[float] = ..., engine_ms: _Optional[float] = ..., n_dropped: _Optional[int] = ..., digest: _Optional[str] = ..., network: _Optional[_Union[_network_pb2.NetworkTimings, _Mapping]] = ..., n_relabelled: _Optional[int] = ..., n_ground: _Optional[int] = ..., n_sparse: _Optional[int] = ..., status: _Optional[_Union[_odometry_pb2.OdometryStatus, str]] = ..., reason: _Optional[_Union[_odometry_pb2.OdometryReason, str]] = ..., T_map_sensor: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ...) -> None: ...
+    def __init__(self, change: _Optional[_Union[SceneChange, _Mapping]] = ..., stamp_ns: _Optional[int] = ..., frame_id: _Optional[str] = ..., n_points: _Optional[int] = ..., n_used: _Optional[int] = ..., n_non_finite: _Optional[int] = ..., n_outside: _Optional[int] = ..., n_beyond: _Optional[int] = ..., n_hit_voxels: _Optional[int] = ..., n_passed_voxels: _Optional[int] = ..., decode_ms: _Optional[float] = ..., carve_ms: _Optional[float] = ..., edit_ms: _Optional[float] = ..., engine_ms: _Optional[float] = ..., n_dropped: _Optional[int] = ..., digest: _Optional[str] = ..., network: _Optional[_Union[_network_pb2.NetworkTimings, _Mapping]] = ..., n_relabelled: _Optional[int] = ..., n_ground: _Optional[int] = ..., n_sparse: _Optional[int] = ..., status: _Optional[_Union[_odometry_pb2.OdometryStatus, str]] = ..., reason: _Optional[_Union[_odometry_pb2.OdometryReason, str]] = ..., T_map_sensor: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., n_near: _Optional[int] = ..., n_own: _Optional[int] = ...) -> None: ...
 
 class SceneLabel(_message.Message):
     __slots__ = ["label", "label_name", "material", "material_name"]

@@ -501,13 +501,15 @@ class VolumeIntegratePointsRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., cloud: _Optional[_Union[_common_pb2.Cloud, _Mapping]] = ..., T_map_sensor_end: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., time_field: _Optional[str] = ..., time_begin: _Optional[float] = ..., time_end: _Optional[float] = ..., lidar: _Optional[_Union[VolumeLidar, _Mapping]] = ..., image_time: _Optional[float] = ..., range_min_m: _Optional[float] = ..., range_max_m: _Optional[float] = ..., carve_m: _Optional[float] = ..., weight: _Optional[float] = ..., inverse_square: bool = ..., by_angle: bool = ..., label_field: _Optional[str] = ..., labels: _Optional[bytes] = ..., pose: _Optional[_Union[_common_pb2.PoseSource, str]] = ..., odometry: _Optional[str] = ...) -> None: ...
 
 class VolumeIntegratePointsResponse(_message.Message):
-    __slots__ = ["T_map_sensor", "engine_ms", "n_beyond", "n_blocks", "n_carved", "n_dropped", "n_new", "n_points", "n_touched", "n_used", "reason", "stamp", "status"]
+    __slots__ = ["T_map_sensor", "engine_ms", "n_beyond", "n_blocks", "n_carved", "n_dropped", "n_near", "n_new", "n_own", "n_points", "n_touched", "n_used", "reason", "stamp", "status"]
     ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
     N_BEYOND_FIELD_NUMBER: _ClassVar[int]
     N_BLOCKS_FIELD_NUMBER: _ClassVar[int]
     N_CARVED_FIELD_NUMBER: _ClassVar[int]
     N_DROPPED_FIELD_NUMBER: _ClassVar[int]
+    N_NEAR_FIELD_NUMBER: _ClassVar[int]
     N_NEW_FIELD_NUMBER: _ClassVar[int]
+    N_OWN_FIELD_NUMBER: _ClassVar[int]
     N_POINTS_FIELD_NUMBER: _ClassVar[int]
     N_TOUCHED_FIELD_NUMBER: _ClassVar[int]
     N_USED_FIELD_NUMBER: _ClassVar[int]
@@ -521,14 +523,16 @@ class VolumeIntegratePointsResponse(_message.Message):
     n_blocks: int
     n_carved: int
     n_dropped: int
+    n_near: int
     n_new: int
+    n_own: int
     n_points: int
     n_touched: int
     n_used: int
     reason: VolumeTrackReason
     stamp: int
     status: VolumeTrackStatus
-    def __init__(self, n_points: _Optional[int] = ..., n_used: _Optional[int] = ..., n_beyond: _Optional[int] = ..., n_dropped: _Optional[int] = ..., n_touched: _Optional[int] = ..., n_new: _Optional[int] = ..., n_carved: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ..., engine_ms: _Optional[float] = ..., status: _Optional[_Union[VolumeTrackStatus, str]] = ..., reason: _Optional[_Union[VolumeTrackReason, str]] = ..., T_map_sensor: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ...) -> None: ...
+    def __init__(self, n_points: _Optional[int] = ..., n_used: _Optional[int] = ..., n_beyond: _Optional[int] = ..., n_dropped: _Optional[int] = ..., n_touched: _Optional[int] = ..., n_new: _Optional[int] = ..., n_carved: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ..., engine_ms: _Optional[float] = ..., status: _Optional[_Union[VolumeTrackStatus, str]] = ..., reason: _Optional[_Union[VolumeTrackReason, str]] = ..., T_map_sensor: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., n_near: _Optional[int] = ..., n_own: _Optional[int] = ...) -> None: ...
 
 class VolumeIntegrateRequest(_message.Message):
     __slots__ = ["T_depth_colour", "T_grid_camera", "T_map_camera", "camera", "carve_m", "colour", "colour_camera", "colour_type", "deform", "depth", "depth_max_m", "depth_min_m", "depth_scale", "depth_type", "inverse_square", "labels", "name", "pose", "weight"]

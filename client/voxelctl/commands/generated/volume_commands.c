@@ -149,6 +149,7 @@ static int run_scan(struct voxeld_client *client, const struct ctl_globals *glob
     struct voxeld_volume_change *r = NULL;
     struct voxeld_error error;
     struct voxeld_cloud *cloud = NULL;
+    struct ctl_body body;
     int result = CTL_OK;
 
     ctl_volume_scan_request(args, &request);
@@ -161,6 +162,10 @@ static int run_scan(struct voxeld_client *client, const struct ctl_globals *glob
     }
     if (result == CTL_OK && args->pose != NULL) {
         result = ctl_read_pose(args->pose, &cloud->T_map_sensor);
+    }
+    if (result == CTL_OK && args->body != NULL) {
+        result = ctl_read_body("volume scan", args->body, &body);
+        cloud->body = &body.body;
     }
     if (result == CTL_OK && args->end_pose != NULL) {
         result = ctl_read_pose(args->end_pose, &request.T_map_sensor_end);

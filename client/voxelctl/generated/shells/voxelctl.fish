@@ -1019,6 +1019,7 @@ complete -c voxelctl -n '__voxelctl_at "scene info"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "scene info"' -l token-file
 complete -c voxelctl -n '__voxelctl_at "scene info"' -l url
 complete -c voxelctl -n '__voxelctl_at "scene info"' -l version
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l body -d 'so are those in boxes of the robot, by their low and high corners in the sensor'\''s frame, one behind the other'
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l cert-file
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l depth
@@ -1046,6 +1047,7 @@ complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l material-bits
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l max-bytes
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l max-range -d 'rays end here, and farther points hit nothing'
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l min-hits -d 'nor do those of voxels that fewer points of a file hit'
+complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l min-range -d 'points nearer to the sensor are the robot itself, and left out: they neither hit nor clear'
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l network -d 'a loaded network with labels by point: each file goes through it, and its labels say what materials points take'
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l no-carve -d 'add points only'
 complete -c voxelctl -n '__voxelctl_at "scene integrate"' -l no-speckles -d 'nor those of voxels that stand alone'
@@ -1592,6 +1594,7 @@ complete -c voxelctl -n '__voxelctl_at "volume run"' -l version
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l watch -d 'say where the dashboard shows the mesh, which grows as images arrive, and keep the volume'
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l when-full -x -a 'unspecified refuse forget_farthest'
 complete -c voxelctl -n '__voxelctl_at "volume scan"' -l azimuth -d 'of the columns: where the first begins, and the turn, negative clockwise; default 0,360'
+complete -c voxelctl -n '__voxelctl_at "volume scan"' -l body -d 'points in boxes of the robot are left out: by their low and high corners in the sensor'\''s frame, one behind the other'
 complete -c voxelctl -n '__voxelctl_at "volume scan"' -l by-angle -d 'multiply weights by the cosine between ray and normal (fields normal_x, normal_y, normal_z)'
 complete -c voxelctl -n '__voxelctl_at "volume scan"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "volume scan"' -l carve -d 'free what rays pass up to so far from the sensor, so that what is gone vanishes'

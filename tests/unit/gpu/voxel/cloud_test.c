@@ -489,6 +489,178 @@ static void test_points_of_a_moving_sensor_have_the_pose_of_their_time(void)
     gpu_each_backend(motions);
 }
 
+/* --- a robot's body --- */
+
+/* A point and a body as the test understands them: 0 nearer than its range, 1 in a box, -1 neither. */
+static int own_kind(const struct vxd_cloud_body *body, const float *p)
+{
+    double x = (double)p[0];
+    double y = (double)p[1];
+    double z = (double)p[2];
+
+    if (x * x + y * y + z * z < body->min_range * body->min_range) {
+        return 0;
+    }
+    for (int i = 0; i < body->n_boxes; i++) {
+        bool is_in = true;
+
+        for (int axis = 0; axis < 3; axis++) {
+            const double *r = body->rotation + 3 * axis;
+            double v = r[0] * x + r[1] * y + r[2] * z + body->translation[axis];
+
+            is_in =
+                is_in && v >= body->boxes[i].low[axis] && v < body->boxes[i].high[axis];
+        }
+        if (is_in) {
+            return 1;
+        }
+    }
+    return -1;
+}
+
+/* Quarters, so that many points lie on the borders of boxes and of the range. */
+static void random_body(uint64_t *seed, struct vxd_cloud_body *body)
+{
+    /* A quarter turn about z and a mirror of nothing: points stay quarters. */
+    *body = (struct vxd_cloud_body){.min_range = 1.25,
+                                    .rotation = {0, -1, 0, 1, 0, 0, 0, 0, 1},
+                                    .translation = {0.5, -0.25, 1},
+                                    .n_boxes = VXD_MAX_BODY_BOXES};
+    for (int i = 0; i < VXD_MAX_BODY_BOXES; i++) {
+        for (int axis = 0; axis < 3; axis++) {
+            body->boxes[i].low[axis] = (double)(gpu_random(seed) % 32) / 4 - 4;
+            body->boxes[i].high[axis] =
+                body->boxes[i].low[axis] + (double)(1 + gpu_random(seed) % 4) / 4;
+        }
+    }
+}
+
+static void check_body(struct gpu_env *env, bool is_moving, bool wants_exact)
+{
+    enum {
+        N = 5000
+    };
+    const struct vxd_field time = {12, VXD_FLOAT32, 1, 0};
+    const double begin[4] = {0, 0, 0, 1};
+    const double end[4] = {0, 0, 1, 0};
+    const double translation[3] = {9, 9, 9};
+    float *records = gpu_alloc(N * 4 * sizeof *records);
+    struct vxd_buffer positions = gpu_to_device(env, NULL, N * 3 * sizeof(float));
+    struct vxd_buffer whole = gpu_to_device(env, NULL, N * 3 * sizeof(float));
+    struct vxd_buffer exact = gpu_to_device(env, NULL, N * 3 * sizeof(double));
+    const struct vxd_cloud_own before = {{7, 1000}};
+    struct vxd_buffer own = gpu_to_device(env, &before, sizeof before);
+    struct vxd_cloud_own expected = before;
+    struct vxd_cloud_own *counted;
+    struct vxd_cloud_body body;
+    struct vxd_buffer data;
+    struct vxd_cloud cloud;
+    uint64_t seed = 21;
+    double *e;
+    float *p;
+    float *w;
+
+    for (size_t i = 0; i < N * 4; i++) {
+        records[i] = (float)(gpu_random(&seed) % 41) / 4 - 5;
+    }
+    for (size_t i = 0; i < N; i++) {
+        records[4 * i + 3] = (float)i / N;
+    }
+    records[0] = NAN;
+    records[5] = INFINITY;
+    random_body(&seed, &body);
+    data = gpu_to_device(env, records, N * 4 * sizeof *records);
+    cloud = plain_cloud(data.ptr, N, 16);
+    cloud.translation[1] = -3;
+    cloud.exact = wants_exact ? exact.ptr : NULL;
+    if (is_moving) {
+        vxd_cloud_set_motion(&cloud, &time, begin, end, 1, translation);
+    }
+    REQUIRE(vxd_cloud_decode(env->queue, &cloud, whole.ptr, NULL, NULL) == VXD_OK);
+    cloud.body = &body;
+    cloud.own = own.ptr;
+    REQUIRE(vxd_cloud_decode(env->queue, &cloud, positions.ptr, NULL, NULL) == VXD_OK);
+    p = gpu_to_host(env, &positions);
+    w = gpu_to_host(env, &whole);
+    e = gpu_to_host(env, &exact);
+    counted = gpu_to_host(env, &own);
+    for (size_t i = 0; i < N; i++) {
+        int kind = own_kind(&body, records + 4 * i);
+
+        if (kind >= 0) {
+            expected.n[kind]++;
+        }
+        for (size_t k = 3 * i; k < 3 * i + 3; k++) {
+            CHECK(kind >= 0 ? isnan(p[k]) : memcmp(p + k, w + k, sizeof *p) == 0);
+            CHECK(!wants_exact || isnan(e[k]) == isnan(p[k]));
+        }
+    }
+    CHECK_INT(counted->n[0], expected.n[0]);
+    CHECK_INT(counted->n[1], expected.n[1]);
+    CHECK(expected.n[0] > 7 + 10 && expected.n[1] > 1000 + 10);
+    free(p);
+    free(w);
+    free(e);
+    free(counted);
+    free(records);
+    vxd_device_free(env->queue, &data);
+    vxd_device_free(env->queue, &positions);
+    vxd_device_free(env->queue, &whole);
+    vxd_device_free(env->queue, &exact);
+    vxd_device_free(env->queue, &own);
+    gpu_wait(env);
+}
+
+static void bodies(struct gpu_env *env)
+{
+    check_body(env, false, false);
+    check_body(env, false, true);
+    check_body(env, true, false);
+}
+
+static void test_points_of_the_robots_body_have_no_position(void)
+{
+    gpu_each_backend(bodies);
+}
+
+static void wrong_bodies(struct gpu_env *env)
+{
+    static const struct {
+        double min_range, low, high;
+        int n_boxes;
+        const char *field;
+    } cases[] = {{-1, 0, 1, 0, "body.min_range"},
+                 {INFINITY, 0, 1, 0, "body.min_range"},
+                 {NAN, 0, 1, 0, "body.min_range"},
+                 {0, 0, 1, -1, "body.boxes"},
+                 {0, 0, 1, VXD_MAX_BODY_BOXES + 1, "body.boxes"},
+                 {0, 1, 1, 3, "body.boxes[0]"},
+                 {0, -INFINITY, 1, 1, "body.boxes[0]"},
+                 {0, 0, NAN, 1, "body.boxes[0]"}};
+    struct vxd_cloud cloud = plain_cloud(NULL, 0, 16);
+    struct vxd_err err = {0};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct vxd_cloud_body body = {.min_range = cases[i].min_range,
+                                      .rotation = {1, 0, 0, 0, 1, 0, 0, 0, 1},
+                                      .n_boxes = cases[i].n_boxes};
+
+        for (int axis = 0; axis < 3; axis++) {
+            body.boxes[0].low[axis] = cases[i].low;
+            body.boxes[0].high[axis] = cases[i].high;
+        }
+        cloud.body = &body;
+        CHECK_INT(vxd_cloud_decode(env->queue, &cloud, NULL, NULL, &err),
+                  VXD_INVALID_ARGUMENT);
+        CHECK_STR(err.field, cases[i].field);
+    }
+}
+
+static void test_wrong_body_is_refused_with_its_field(void)
+{
+    gpu_each_backend(wrong_bodies);
+}
+
 static void test_range_of_times_leaves_out_what_is_not_finite(void)
 {
     const float times[8] = {0, 0, 0, NAN, 0, 0, 0, INFINITY};
@@ -507,6 +679,8 @@ static void test_range_of_times_leaves_out_what_is_not_finite(void)
 
 static const struct vxd_test tests[] = {
     VXD_TEST(test_points_of_a_moving_sensor_have_the_pose_of_their_time),
+    VXD_TEST(test_points_of_the_robots_body_have_no_position),
+    VXD_TEST(test_wrong_body_is_refused_with_its_field),
     VXD_TEST(test_range_of_times_leaves_out_what_is_not_finite),
     VXD_TEST(test_decode_of_every_type_unaligned_is_exact),
     VXD_TEST(test_decode_of_every_half_is_exact),
