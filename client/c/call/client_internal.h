@@ -9,6 +9,8 @@
 #include <nng/supplemental/util/platform.h>
 #include <pthread.h>
 
+#include "client/c/call/direct.h"
+#include "client/c/call/message.h"
 #include "client/c/call/shared_slots.h"
 #include "client/c/include/voxeld.h"
 #include "proto/base/base.h"
@@ -42,6 +44,9 @@ struct voxeld_client {
     void *waiting_user;
     uint32_t max_in_flight;
     uint32_t id_prefix; /* random; makes our request ids differ from other clients' */
+    size_t max_reply_bytes;
+    struct vxd_direct *direct; /* NULL: all calls go over nng */
+    struct vxd_reply_memory *reply_memory;
     struct vxd_client_shared shared;
     int fds[2]; /* a pipe with one byte in it while `done` is not empty */
 
@@ -81,8 +86,12 @@ struct vxd_call {
     struct voxeld_client *client;
     nng_ctx ctx;
     nng_aio *aio;
-    nng_msg *message; /* the request until it is sent, then the reply */
+    nng_msg *message;                         /* the request over nng, until it is sent */
+    struct vxd_direct_connection *connection; /* NULL: the call goes over nng */
+    struct vxd_packed packed;                 /* the request, until it is nng's */
+    struct vxd_message reply;
     bool sent;
+    bool shown; /* that it takes long */
     bool
         asks_limit; /* it asks for what the server allows, within the server's default time */
     bool
@@ -109,8 +118,8 @@ struct vxd_call {
 /* An unpacked reply with code OK and the method's message set. */
 struct vxd_reply {
     struct vxd_decoder *decoder;
-    nng_msg *message;          /* the message, if big arrays were left in it; else NULL */
-    struct vxd_decoder *outer; /* the envelope's, where the body was in shared memory */
+    struct vxd_message message; /* if big arrays were left in it; else empty */
+    struct vxd_decoder *outer;  /* the envelope's, where the body was in shared memory */
     struct vxd_shared_slot *slot; /* likewise, if big arrays were left there */
     Voxeld__V1__Response *response;
 };
@@ -141,6 +150,13 @@ enum vxd_status vxd_client_set_tls(nng_dialer dialer, const char *url,
  * defaults), with the client's next sequence unless it names one. */
 struct voxeld_call vxd_client_number(struct voxeld_client *client,
                                      const struct voxeld_call *options);
+
+/* pack.c: packs *request with its header into call->packed, and into the call's slot where it gets
+ * one. may_share: a call that waits, over memory that it may share.
+ * errors  RESOURCE_EXHAUSTED  no memory, or more than the server takes */
+enum vxd_status vxd_call_pack(struct vxd_call *call, const struct voxeld_call *options,
+                              Voxeld__V1__Request *request, bool may_wait, bool may_share,
+                              struct vxd_err *err);
 
 /* call.c: sends *request, whose method the caller has set (the header is filled here), and
  * waits for the reply; request_id gets the id used. */
@@ -183,8 +199,9 @@ void vxd_client_abort_sends(struct voxeld_client *client);
  * calls are refused. */
 void vxd_client_abort_calls(struct voxeld_client *client);
 
-/* reply.c: unpacks and checks a reply; takes the message. On failure *reply is empty. */
-enum vxd_status vxd_reply_open(nng_msg *take_message,
+/* reply.c: unpacks and checks a reply; takes the message, which is empty afterwards. On failure
+ * *reply is empty. */
+enum vxd_status vxd_reply_open(struct vxd_message *take_message,
                                Voxeld__V1__Request__MethodCase method,
                                struct vxd_reply *reply, struct vxd_err *err);
 /* Opens the body of a reply that was written to a call's slot, if it was; *take_slot is NULL
