@@ -133,11 +133,11 @@ static enum vxd_status copy_options(struct voxeld_client *client,
     client->waiting_user = options->waiting_user;
     client->max_in_flight =
         options->max_in_flight > 0 ? options->max_in_flight : DEFAULT_IN_FLIGHT;
-    if (options->shared_bytes > MAX_SHARED_BYTES) {
+    if (options->shared_bytes > MAX_SHARED_BYTES &&
+        options->shared_bytes != VOXELD_SHARES_NOTHING) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "shared_bytes", "%zu; at most %zu",
                         options->shared_bytes, MAX_SHARED_BYTES);
     }
-    client->shared.n_bytes = options->shared_bytes;
     client->max_reply_bytes =
         options->max_reply_bytes > 0 ? options->max_reply_bytes : DEFAULT_REPLY_BYTES;
     return copy_strings(client, options, err);
@@ -402,6 +402,7 @@ enum voxeld_status voxeld_connect(const struct voxeld_options *options,
         return vxd_client_error(&err, "", error);
     }
     VXD_TRY(copy_options(client, options, &err));
+    vxd_client_set_shared(client, options->shared_bytes);
     VXD_TRY(open_signal_pipe(client, &err));
     VXD_TRY(open_direct(client, &err));
     VXD_TRY(dial(client, options, &err));

@@ -25,8 +25,12 @@ struct vxd_call;
 
 /* Shared memory as the calls of a client use it. */
 struct vxd_client_shared {
-    pthread_mutex_t mutex;            /* guards all but n_bytes */
-    size_t n_bytes;                   /* of the region; 0: the client shares none */
+    pthread_mutex_t mutex; /* guards all but is_on and is_automatic */
+    bool is_on;            /* else the client shares none */
+    bool
+        is_automatic; /* the client chooses n_bytes, and begins with its second large call */
+    size_t n_bytes;                   /* of the region */
+    size_t n_large;                   /* calls that would have used it */
     struct vxd_shared_memory *memory; /* NULL: none now */
     nng_time retry_at;                /* not before is it asked for again */
     /* The largest reply's bytes, by the method's number: how much a call reserves for its own. */
@@ -212,7 +216,9 @@ enum vxd_status vxd_reply_open_shared(struct vxd_reply *reply,
                                       struct vxd_err *err);
 void vxd_reply_close(struct vxd_reply *reply);
 
-/* client_shared.c: a place in shared memory for a call whose request has n_bytes, registering
+/* client_shared.c: n_bytes as the options have it: 0 = automatic over ipc. */
+void vxd_client_set_shared(struct voxeld_client *client, size_t n_bytes);
+/* A place in shared memory for a call whose request has n_bytes, registering
  * the client's region first where that is due; NULL where the call goes without. */
 struct vxd_shared_slot *vxd_client_take_slot(struct voxeld_client *client,
                                              Voxeld__V1__Request__MethodCase method,

@@ -95,7 +95,8 @@ static int connect_unix(const char *path)
     const int n_bytes = SEND_BUFFER_BYTES;
     int fd = open_socket(AF_UNIX);
 
-    memcpy(address.sun_path, path, strlen(path)); /* vxd_direct_read_url has measured it */
+    memcpy(address.sun_path, path,
+           strlen(path)); /* vxd_direct_read_url has measured it */
     if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) != 0) {
         (void)close(fd);
         return -1;
