@@ -31,7 +31,7 @@ struct vxd_journal_options {
     /* Pages of 4 KiB in the WAL after which it goes into the database at once, while changes wait;
      * 0 = 16384. */
     uint32_t n_wal_pages;
-    /* Likewise, once nothing has come for a while; 0 = 1024. */
+    /* Likewise, once nothing has come for a while; 0 = 4096. */
     uint32_t n_rest_pages;
     /* A family's journal came to its max_bytes: called once until a snapshot is taken, on the
      * writer's thread, which must not wait. NULL = no call. */
