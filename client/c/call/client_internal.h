@@ -9,8 +9,7 @@
 #include <nng/supplemental/util/platform.h>
 #include <pthread.h>
 
-#include "client/c/call/direct.h"
-#include "client/c/call/message.h"
+#include "client/c/direct/direct.h"
 #include "client/c/call/shared_slots.h"
 #include "client/c/include/voxeld.h"
 #include "proto/base/base.h"

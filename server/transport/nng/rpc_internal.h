@@ -8,7 +8,7 @@
 
 #include "gpu/core/core.h"
 #include "proto/base/name.h"
-#include "proto/wire/sp.h"
+#include "proto/wire/wire.h"
 #include "server/request/request.h"
 #include "server/transport/tls/tls.h"
 #include "voxeld/v1/rpc.pb-c.h"

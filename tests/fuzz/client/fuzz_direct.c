@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "client/c/call/direct.h"
+#include "client/c/direct/direct.h"
 
 enum {
     HEAD_BYTES = 13,

@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "proto/wire/sp.h"
+#include "proto/wire/wire.h"
 #include "server/transport/nng/nng.h"
 #include "tests/fuzz/server/daemon.h"
 

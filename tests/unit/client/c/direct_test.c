@@ -11,8 +11,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "client/c/call/direct_internal.h"
-#include "client/c/call/direct.h"
+#include "client/c/direct/direct_internal.h"
+#include "client/c/direct/direct.h"
 #include "tests/support/test.h"
 
 enum {

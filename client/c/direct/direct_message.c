@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/c/call/message.h"
+#include "client/c/direct/direct.h"
 
 #include <pthread.h>
 #include <stdalign.h>

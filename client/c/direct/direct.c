@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/c/call/direct.h"
+#include "client/c/direct/direct.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -10,8 +10,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "client/c/call/direct_internal.h"
-#include "proto/wire/sp.h"
+#include "client/c/direct/direct_internal.h"
+#include "proto/wire/wire.h"
 
 enum {
     MAX_CONNECTIONS = 4,

@@ -12,8 +12,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "client/c/call/direct_internal.h"
-#include "proto/wire/sp.h"
+#include "client/c/direct/direct_internal.h"
+#include "proto/wire/wire.h"
 
 enum {
     DIAL_MS = 1000,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Addresses of sockets of our own; direct.c alone uses this. */
-#ifndef VXD_CLIENT_C_CALL_DIRECT_INTERNAL_H
-#define VXD_CLIENT_C_CALL_DIRECT_INTERNAL_H
+#ifndef VXD_CLIENT_C_DIRECT_DIRECT_INTERNAL_H
+#define VXD_CLIENT_C_DIRECT_DIRECT_INTERNAL_H
 
 #include <nng/nng.h>
 #include <nng/supplemental/util/platform.h>
