@@ -212,7 +212,7 @@ class Shared:
             return self.region.take(n_bytes, min(room, self.n_bytes // 2))
 
     def _choose_region(self, n_call_bytes: int) -> None:
-        """Makes the next region larger, where calls have grown. Slots that are in use keep theirs."""
+        """Makes the next region larger, where calls have grown. Slots in use keep theirs."""
         n_region, most = AUTOMATIC_REGION_BYTES
         while n_region < most and n_region // 2 < n_call_bytes:
             n_region *= 2

@@ -8,11 +8,11 @@ usage: bench_wire.py ROOT [--backend cuda:0] [--seconds 3] [--scan FILE.bin]... 
                      [--set KEY=VALUE]...
 
 ROOT is an unpacked bundle with bench_infer in its libexec/voxeld, or a build's folder with its
-programs in bin/. Over ipc libvoxeld shares memory for large bodies by itself; VOXELD_TRANSPORT=socket keeps it from
-that, and nng has it use nng's own sockets. --scan: KITTI scans for the part `durable` and the writes of `polite`. Parts, in
-this order: cloud, clients, small, durable, overload, polite. --set is a whole number of the
-configuration, as engine.read_lanes=4. It needs Python alone, so that it runs
-where the bundle does."""
+programs in bin/. Over ipc libvoxeld shares memory for large bodies by itself;
+VOXELD_TRANSPORT=socket keeps it from that, and nng has it use nng's own sockets. --scan: KITTI
+scans for the part `durable` and the writes of `polite`. Parts, in this order: cloud, clients,
+small, durable, overload, polite. --set is a whole number of the configuration, as
+engine.read_lanes=4. It needs Python alone, so that it runs where the bundle does."""
 
 from __future__ import annotations
 
