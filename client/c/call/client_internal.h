@@ -217,11 +217,11 @@ void vxd_reply_close(struct vxd_reply *reply);
 
 /* client_shared.c: n_bytes as the options have it: 0 = automatic over ipc. */
 void vxd_client_set_shared(struct voxeld_client *client, size_t n_bytes);
-/* A place in shared memory for a call whose request has n_bytes, registering
+/* A place in shared memory for a call of so much time whose request has n_bytes, registering
  * the client's region first where that is due; NULL where the call goes without. */
 struct vxd_shared_slot *vxd_client_take_slot(struct voxeld_client *client,
                                              Voxeld__V1__Request__MethodCase method,
-                                             size_t n_bytes);
+                                             size_t n_bytes, uint32_t timeout_ms);
 /* Notes how large a reply to this method was. */
 void vxd_client_note_reply(struct voxeld_client *client,
                            Voxeld__V1__Request__MethodCase method, size_t n_bytes);

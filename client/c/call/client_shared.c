@@ -9,7 +9,9 @@ enum {
     RETRY_MS = 2000,            /* after the daemon refused, or did not answer */
     AUTOMATIC_RETRY_MS = 60000, /* likewise, where nobody has asked for shared memory */
     /* One large call alone is not worth a region, whose pages cost as much as the copies saved. */
-    AUTOMATIC_CALLS = 2
+    AUTOMATIC_CALLS = 2,
+    /* Calls of less time register none, since a daemon that hangs may take two seconds to show it. */
+    AUTOMATIC_LEAST_MS = 4000
 };
 
 /* Smaller bodies go through the socket as fast. */
@@ -96,7 +98,7 @@ static void ensure_memory(struct voxeld_client *client)
 
 struct vxd_shared_slot *vxd_client_take_slot(struct voxeld_client *client,
                                              Voxeld__V1__Request__MethodCase method,
-                                             size_t n_bytes)
+                                             size_t n_bytes, uint32_t timeout_ms)
 {
     struct vxd_client_shared *shared = &client->shared;
     size_t number = (size_t)method;
@@ -108,10 +110,12 @@ struct vxd_shared_slot *vxd_client_take_slot(struct voxeld_client *client,
     (void)pthread_mutex_lock(&shared->mutex);
     if (is_large(shared, number, n_bytes) &&
         (!shared->is_automatic || ++shared->n_large >= AUTOMATIC_CALLS)) {
-        if (shared->is_automatic) {
+        if (shared->is_automatic && timeout_ms >= AUTOMATIC_LEAST_MS) {
             choose_region(shared, number, n_bytes);
         }
-        ensure_memory(client);
+        if (!shared->is_automatic || timeout_ms >= AUTOMATIC_LEAST_MS) {
+            ensure_memory(client);
+        }
         if (shared->memory != NULL) {
             slot = vxd_shared_slot_take(shared->memory, n_bytes,
                                         choose_reply_bytes(shared, number));

@@ -107,8 +107,8 @@ static void share_body(struct vxd_call *call, Voxeld__V1__Request *request,
     struct vxd_shared_slot *slot;
 
     vxd_encode(&body, *method);
-    slot =
-        vxd_client_take_slot(call->client, request->method_case, body.origin + body.at);
+    slot = vxd_client_take_slot(call->client, request->method_case, body.origin + body.at,
+                                call->timeout_ms);
     if (slot == NULL) {
         return;
     }

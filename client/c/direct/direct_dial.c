@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -27,6 +28,14 @@ _Static_assert(VXD_DIRECT_HOST_BYTES >= sizeof((struct sockaddr_un *)0)->sun_pat
 static bool starts(const char *s, const char *with)
 {
     return strncmp(s, with, strlen(with)) == 0;
+}
+
+/* A name is nng's to look up, on a thread of its own: nobody says how long that takes. */
+static bool is_number(const char *host)
+{
+    unsigned char bytes[sizeof(struct in6_addr)];
+
+    return inet_pton(AF_INET, host, bytes) == 1 || inet_pton(AF_INET6, host, bytes) == 1;
 }
 
 bool vxd_direct_read_url(const char *url, struct vxd_direct_address *out)
@@ -59,7 +68,7 @@ bool vxd_direct_read_url(const char *url, struct vxd_direct_address *out)
         return false;
     }
     memcpy(out->host, rest, n_host);
-    return true;
+    return is_number(out->host);
 }
 
 /* Waits for an event of the socket; false when the time is over. */
@@ -130,7 +139,9 @@ static int connect_tcp_to(const struct addrinfo *to, nng_time deadline)
 
 static int connect_tcp(const struct vxd_direct_address *address, nng_time deadline)
 {
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                                   .ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
     struct addrinfo *found = NULL;
     int fd = -1;
 

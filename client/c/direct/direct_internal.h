@@ -17,7 +17,8 @@ struct vxd_direct_address {
     char port[8];
 };
 
-/* Reads ipc:///PATH and tcp://HOST:PORT. False: another kind of address, which nng may know. */
+/* Reads ipc:///PATH and tcp://NUMBERS:PORT. False: another kind of address, or a host's name, which
+ * nng may know. */
 bool vxd_direct_read_url(const char *url, struct vxd_direct_address *out);
 
 /* A connected socket that does not block, after both sides' greetings; -1 where there is none

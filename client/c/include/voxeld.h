@@ -127,7 +127,7 @@ struct voxeld_options {
      * replies of synchronous calls go through it instead of through the socket. It holds all
      * calls in flight and all results that were not freed, which beyond it use the socket, as
      * do all where the daemon does not share. 0 = as much as two calls need, 8 to 256 MiB, from the
-     * second call on that has 256 KiB; VOXELD_SHARES_NOTHING = none. */
+     * second call on that has 256 KiB and four seconds; VOXELD_SHARES_NOTHING = none. */
     size_t shared_bytes;
     /* The key, where it is not in tls_cert_key_file. */
     const char *tls_key_file;
