@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "gpu/core/core.h"
@@ -35,7 +36,8 @@ enum {
     STOP_SPARE_S = 15,
     EXTEND_MS = 5000, /* between two messages to the supervisor as the data come back */
     TICK_MS = 5000,   /* between two looks at what is due while nothing happens */
-    SAVE_S = 60       /* for the snapshots of a stop */
+    SAVE_S = 60,      /* for the snapshots of a stop */
+    ENOUGH_DESCRIPTORS = 65536
 };
 #define EXTEND_USEC "30000000"
 #define SAVE_USEC "60000000"
@@ -356,6 +358,18 @@ static void close_daemon(struct daemon *d)
     vxd_data_dir_close(&d->data_dir);
 }
 
+/* The configured connections of all kinds are more than the descriptors that a shell gives. */
+static void allow_descriptors(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < ENOUGH_DESCRIPTORS) {
+        limit.rlim_cur = limit.rlim_max < ENOUGH_DESCRIPTORS ? limit.rlim_max
+                                                             : (rlim_t)ENOUGH_DESCRIPTORS;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
 static int run(struct daemon *d)
 {
     struct vxd_err err = {0};
@@ -363,6 +377,7 @@ static int run(struct daemon *d)
     bool is_reload_due = false;
     bool lost;
 
+    allow_descriptors();
     if (vxd_signals_start(&d->signals, &err) != VXD_OK) {
         return fail("cannot start", &err);
     }

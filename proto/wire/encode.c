@@ -178,7 +178,10 @@ void vxd_encode_member(struct vxd_encoder *encoder, uint32_t field,
     if (!holds_big(encoder, message)) {
         n_bytes = protobuf_c_message_get_packed_size(message);
         write_varint(encoder, n_bytes, vxd_wire_varint_bytes(n_bytes));
-        write_plain(encoder, message);
+        if (encoder->out != NULL) {
+            (void)protobuf_c_message_pack(message, encoder->out + encoder->at);
+        }
+        encoder->at += n_bytes;
         return;
     }
     /* The content's position decides about its padding, and so about its length.

@@ -11,6 +11,7 @@
 #include "proto/wire/openapi.h"
 #include "proto/wire/safetensors_write.h"
 #include "proto/wire/shared_memory.h"
+#include "proto/wire/sp.h"
 #include "proto/wire/tensor_json.h"
 #include "proto/wire/wire_format.h"
 

@@ -43,7 +43,7 @@ void vxd_config_default(struct vxd_config *config)
     config->inflight_bytes = UINT64_C(1) << 30;
     config->shared_bytes = UINT64_C(1) << 30;
     config->queue_limit = 64;
-    config->max_connections = 256;
+    config->max_connections = 512;
     config->failed_logins = 60;
     config->default_timeout_ms = 5000;
     config->max_timeout_ms = 60000;

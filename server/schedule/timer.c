@@ -25,8 +25,13 @@ struct vxd_timer {
     struct entry *heap;
     size_t n;
     size_t capacity;
+    /* When the thread looks at the entries next: it is not woken for what comes later, and most
+     * entries have gone by then. AWAKE: it is about to. */
+    int64_t looks_at_ns;
     bool stopping;
 };
+
+#define AWAKE INT64_MIN
 
 static void put(struct vxd_timer *timer, size_t i, struct entry entry)
 {
@@ -83,12 +88,15 @@ static void wait_first(struct vxd_timer *timer)
     struct timespec until;
 
     if (timer->n == 0) {
+        timer->looks_at_ns = INT64_MAX;
         (void)pthread_cond_wait(&timer->changed, &timer->mutex);
-        return;
+    } else {
+        timer->looks_at_ns = timer->heap[0].at_ns;
+        until.tv_sec = (time_t)(timer->looks_at_ns / 1000000000);
+        until.tv_nsec = (long)(timer->looks_at_ns % 1000000000);
+        (void)pthread_cond_timedwait(&timer->changed, &timer->mutex, &until);
     }
-    until.tv_sec = (time_t)(timer->heap[0].at_ns / 1000000000);
-    until.tv_nsec = (long)(timer->heap[0].at_ns % 1000000000);
-    (void)pthread_cond_timedwait(&timer->changed, &timer->mutex, &until);
+    timer->looks_at_ns = AWAKE;
 }
 
 static void *run(void *argument)
@@ -124,6 +132,7 @@ enum vxd_status vxd_timer_create(vxd_timer_fn fire, void *context, struct vxd_ti
     }
     timer->fire = fire;
     timer->context = context;
+    timer->looks_at_ns = AWAKE;
     if (pthread_mutex_init(&timer->mutex, NULL) != 0 ||
         pthread_create(&timer->thread, NULL, run, timer) != 0) {
         (void)pthread_cond_destroy(&timer->changed);
@@ -176,18 +185,23 @@ enum vxd_status vxd_timer_add(struct vxd_timer *timer, struct vxd_request *reque
                               int64_t at_ns, struct vxd_err *err)
 {
     enum vxd_status status = VXD_OK;
+    bool wakes = false;
 
     (void)pthread_mutex_lock(&timer->mutex);
     if (grow(timer)) {
         vxd_request_hold(request);
         sift_up(timer, timer->n++, (struct entry){at_ns, request});
-        if (request->timer_slot == 1) {
-            (void)pthread_cond_signal(&timer->changed);
+        wakes = at_ns < timer->looks_at_ns;
+        if (wakes) {
+            timer->looks_at_ns = AWAKE;
         }
     } else {
         status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a deadline");
     }
     (void)pthread_mutex_unlock(&timer->mutex);
+    if (wakes) {
+        (void)pthread_cond_signal(&timer->changed);
+    }
     return status;
 }
 

@@ -48,9 +48,19 @@ foreach(name voxelctl ctl_scenes ctl_versions)
   add_dependencies(test_client_${name} voxelctl)
 endforeach()
 
+# The same calls over nng alone, which synchronous ones otherwise are not.
+foreach(name calls maps)
+  add_test(NAME test_client_${name}_nng COMMAND test_client_${name})
+  set_tests_properties(test_client_${name}_nng PROPERTIES ENVIRONMENT VOXELD_TRANSPORT=nng
+                       TIMEOUT 120)
+endforeach()
+
 # Against the archive: the linker's wrappers reach our own allocations only.
 voxeld_add_tests(unit/client/c LIBRARIES voxeld_client_static voxeld_test_peer TESTS
-  client_alloc     client_alloc)
+  client_alloc     client_alloc
+  client_direct    direct)
+target_include_directories(test_client_direct SYSTEM PRIVATE
+  $<TARGET_PROPERTY:voxeld_schema,INTERFACE_INCLUDE_DIRECTORIES>)
 target_link_options(test_client_alloc PRIVATE
   -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup)
 target_include_directories(test_client_alloc SYSTEM PRIVATE

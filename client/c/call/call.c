@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One call reserves a place in flight, packs its request straight into the nng
- * message, sends it on a context of its own, receives and unpacks the reply.
+/* One call reserves a place in flight, packs its request, sends it, receives and unpacks the
+ * reply.
  *
- * Synchronous calls wait on their aio, so no other thread is involved. Asynchronous
+ * Synchronous calls go over a socket of their own where they can (direct.h), else over nng on a
+ * context of their own, and wait on its aio. Asynchronous
  * ones are driven by the aio's callback on nng's threads, which only moves bytes and
  * puts the call into `done`; unpacking and the user's callback happen in
  * voxeld_dispatch, on the user's thread.
@@ -10,7 +11,6 @@
  * nng 1.5.2 crashes when a receive is cancelled while its send still waits, so the
  * receive starts only after the send has ended. */
 #include <errno.h>
-#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -18,9 +18,6 @@
 
 #include "client/c/call/client_internal.h"
 #include "proto/wire/wire.h"
-
-/* While the server's limit is not known, requests below this are sent without a check. */
-#define SURELY_TAKEN_BYTES ((size_t)1 << 20)
 
 enum {
     /* The server is to answer before the client gives up, since it can say more. */
@@ -103,173 +100,11 @@ static void call_destroy(struct vxd_call *call)
     if (call->message != NULL) {
         nng_msg_free(call->message);
     }
+    vxd_packed_free(&call->packed);
+    vxd_message_free(&call->reply);
     leave_slot(call);
     release(call->client);
     free(call);
-}
-
-/* protobuf-c wants strings that are not NULL, and only reads them when it packs. */
-static char *text(const char *string)
-{
-    return (char *)(uintptr_t)(string != NULL ? string : "");
-}
-
-static void fill_header(const struct vxd_call *call, const struct voxeld_call *options,
-                        Voxeld__V1__RequestHeader *header)
-{
-    const struct voxeld_client *client = call->client;
-
-    voxeld__v1__request_header__init(header);
-    header->request_id = text(call->request_id);
-    /* The question for the server's limit is not to exceed it: the server's default is fine. */
-    if (!call->asks_limit) {
-        header->timeout_ms = call->server_ms;
-    }
-    header->token = client->token;
-    header->client_id =
-        options->client_id != NULL ? text(options->client_id) : client->client_id;
-    header->stream = text(options->stream);
-    header->keep_last = options->keep_last;
-    header->max_age_ms = options->max_age_ms;
-    header->sequence = options->sequence;
-    header->traceparent = text(options->traceparent);
-}
-
-/* A field of the header that every parser skips. */
-struct padding {
-    ProtobufCMessageUnknownField field;
-    uint8_t data[2 * VXD_DATA_ALIGN]; /* its length, then zeros */
-};
-
-/* Big data are aligned by bytes in front of them, so a body depends on where it
- * begins. A repeated request must have the body of the first one, whatever its header
- * says. Therefore the header is padded to a multiple of the alignment. */
-static void pad_header(Voxeld__V1__RequestHeader *header, struct padding *padding)
-{
-    size_t n_header = protobuf_c_message_get_packed_size(&header->base);
-    size_t n = 2; /* tag and length */
-
-    while ((1 + vxd_wire_varint_bytes(n_header + n) + n_header + n) % VXD_DATA_ALIGN !=
-           0) {
-        n++;
-    }
-    memset(padding, 0, sizeof *padding);
-    padding->data[0] = (uint8_t)(n - 2);
-    padding->field.tag = VXD_WIRE_PADDING_FIELD;
-    padding->field.wire_type = PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED;
-    padding->field.data = padding->data;
-    padding->field.len = n - 1;
-    header->base.unknown_fields = &padding->field;
-    header->base.n_unknown_fields = 1;
-}
-
-static enum vxd_status check_size(struct voxeld_client *client,
-                                  const struct voxeld_call *options, size_t n_bytes,
-                                  bool may_wait, struct vxd_err *err)
-{
-    uint64_t limit;
-
-    if (may_wait && n_bytes > SURELY_TAKEN_BYTES) {
-        vxd_client_learn_limit(client, options);
-    }
-    (void)pthread_mutex_lock(&client->mutex);
-    limit = client->max_message_bytes;
-    (void)pthread_mutex_unlock(&client->mutex);
-    if (limit > 0 && n_bytes > limit) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                        "the request has %zu bytes, the server takes at most %llu",
-                        n_bytes, (unsigned long long)limit);
-    }
-    return VXD_OK;
-}
-
-/* The pointer in a Request to its method's message. */
-static ProtobufCMessage **method_of(Voxeld__V1__Request *request)
-{
-    const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field(
-        request->base.descriptor, (unsigned)request->method_case);
-
-    return (ProtobufCMessage **)(void *)((uint8_t *)request + field->offset);
-}
-
-/* Writes the body to shared memory, where the call gets a place there; the message then only
- * names the method. The body is the one that stands in a message otherwise, byte for byte, since
- * a repeated request may come the other way. */
-static void share_body(struct vxd_call *call, Voxeld__V1__Request *request,
-                       Voxeld__V1__SharedBody *shared, ProtobufCMessage *empty)
-{
-    ProtobufCMessage **method = method_of(request);
-    uint64_t tag = (uint64_t)request->method_case << 3;
-    struct vxd_encoder body = {
-        .least_bytes = VXD_BIG_BLOCK_BYTES,
-        .origin = (VXD_RPC_ORIGIN + vxd_wire_varint_bytes(tag) + VXD_WIRE_LENGTH_BYTES) %
-                  VXD_DATA_ALIGN};
-    struct vxd_shared_slot *slot;
-
-    vxd_encode(&body, *method);
-    slot =
-        vxd_client_take_slot(call->client, request->method_case, body.origin + body.at);
-    if (slot == NULL) {
-        return;
-    }
-    call->slot = slot;
-    shared->offset = slot->offset + body.origin;
-    shared->n_bytes = body.at;
-    shared->reply_offset = slot->offset + slot->n_bytes;
-    shared->reply_bytes = slot->n_reply_bytes;
-    shared->region.data = (uint8_t *)(uintptr_t)vxd_shared_id(slot->memory);
-    shared->region.len = VXD_SHARED_ID_BYTES;
-    body.out = vxd_shared_slot_request(slot) + body.origin;
-    body.at = 0;
-    vxd_encode(&body, *method);
-    protobuf_c_message_init((*method)->descriptor, empty);
-    *method = empty;
-}
-
-/* may_share: a call that waits, over memory that it may share. */
-static enum vxd_status pack(struct vxd_call *call, const struct voxeld_call *options,
-                            Voxeld__V1__Request *request, bool may_wait, bool may_share,
-                            struct vxd_err *err)
-{
-    Voxeld__V1__SharedBody shared = VOXELD__V1__SHARED_BODY__INIT;
-    alignas(max_align_t) uint8_t empty[VXD_ENCODE_STRUCT_BYTES];
-    ProtobufCMessage *method = *method_of(request);
-    struct vxd_encoder measured = {.least_bytes = VXD_BIG_BLOCK_BYTES,
-                                   .origin = VXD_RPC_ORIGIN};
-    struct vxd_encoder written = measured;
-    Voxeld__V1__RequestHeader header;
-    struct padding padding;
-    int result;
-    enum vxd_status status;
-
-    fill_header(call, options, &header);
-    if (header.sequence != 0) {
-        pad_header(&header, &padding);
-    }
-    request->header = &header;
-    vxd_encode(&measured, &request->base);
-    status = check_size(call->client, options, measured.at, may_wait, err);
-    if (status == VXD_OK && may_share) {
-        share_body(call, request, &shared, (ProtobufCMessage *)empty);
-    }
-    if (call->slot != NULL) {
-        header.shared = &shared;
-        measured.at = 0;
-        vxd_encode(&measured, &request->base);
-    }
-    if (status == VXD_OK) {
-        result = nng_msg_alloc(&call->message, measured.at);
-        if (result != 0) {
-            call->message = NULL;
-            status = vxd_client_nng_error(result, "making the request", err);
-        } else {
-            written.out = nng_msg_body(call->message);
-            vxd_encode(&written, &request->base);
-        }
-    }
-    *method_of(request) = method;
-    request->header = NULL;
-    return status;
 }
 
 /* The server's answer that the time is over comes before the caller's own end: of a time that the
@@ -286,6 +121,31 @@ static void set_timeout(struct vxd_call *call, const struct voxeld_call *options
     call->server_ms = is_named ? ms - answer_ms : ms;
 }
 
+/* Makes the call one of nng's. */
+static enum vxd_status use_nng(struct vxd_call *call, bool asynchronous,
+                               struct vxd_err *err)
+{
+    struct voxeld_client *client = call->client;
+    int result = nng_ctx_open(&call->ctx, client->socket);
+
+    if (result == 0) {
+        result = nng_aio_alloc(&call->aio,
+                               asynchronous              ? on_aio
+                               : client->waiting != NULL ? on_watched
+                                                         : NULL,
+                               call);
+    }
+    if (result == 0) {
+        result = nng_msg_alloc(&call->message, call->packed.n_bytes);
+    }
+    if (result != 0) {
+        return vxd_client_nng_error(result, "making a call", err);
+    }
+    vxd_packed_gather(&call->packed, nng_msg_body(call->message));
+    vxd_packed_free(&call->packed);
+    return VXD_OK;
+}
+
 static enum vxd_status call_create(struct voxeld_client *client,
                                    const struct voxeld_call *options,
                                    uint32_t default_timeout_ms, bool asynchronous,
@@ -294,7 +154,6 @@ static enum vxd_status call_create(struct voxeld_client *client,
 {
     struct vxd_call *call;
     uint64_t id = 0;
-    int result;
     enum vxd_status status = reserve(client, &id, err);
 
     if (status != VXD_OK) {
@@ -329,18 +188,12 @@ static enum vxd_status call_create(struct voxeld_client *client,
         (void)snprintf(call->request_id, sizeof call->request_id, "%08x-%llu",
                        (unsigned)client->id_prefix, (unsigned long long)id);
     }
-    VXD_TRY(pack(call, options, request, !asynchronous, may_share, err));
-    result = nng_ctx_open(&call->ctx, client->socket);
-    if (result == 0) {
-        result = nng_aio_alloc(&call->aio,
-                               asynchronous              ? on_aio
-                               : client->waiting != NULL ? on_watched
-                                                         : NULL,
-                               call);
+    VXD_TRY(vxd_call_pack(call, options, request, !asynchronous, may_share, err));
+    if (!asynchronous) {
+        call->connection = vxd_direct_take(client->direct, call->deadline);
     }
-    if (result != 0) {
-        status = vxd_client_nng_error(result, "making a call", err);
-        goto out;
+    if (call->connection == NULL) {
+        VXD_TRY(use_nng(call, asynchronous, err));
     }
     *out = call;
     return VXD_OK;
@@ -412,7 +265,7 @@ static void end_receive(struct vxd_call *call)
 {
     call->result = nng_aio_result(call->aio);
     if (call->result == 0) {
-        call->message = nng_aio_get_msg(call->aio);
+        call->reply = vxd_message_of_nng(nng_aio_get_msg(call->aio));
     }
 }
 
@@ -441,22 +294,24 @@ static void keep_timings(struct voxeld_client *client,
 static enum vxd_status finish(struct vxd_call *call, struct vxd_reply *reply,
                               struct vxd_err *err)
 {
-    nng_msg *message = call->message;
-    size_t n_bytes;
+    size_t n_bytes = call->reply.n_bytes;
     enum vxd_status status;
 
     if (call->result == NNG_ETIMEDOUT) {
         return vxd_fail(err, VXD_DEADLINE_EXCEEDED, NULL, "no reply within %u ms",
                         (unsigned)call->timeout_ms);
     }
+    if (call->result == NNG_EMSGSIZE) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                        "the reply has more than the client's max_reply_bytes, %zu",
+                        call->client->max_reply_bytes);
+    }
     if (call->result != 0) {
         return vxd_client_nng_error(
             call->result, call->sent ? "waiting for the reply" : "sending the request",
             err);
     }
-    call->message = NULL;
-    n_bytes = nng_msg_len(message);
-    status = vxd_reply_open(message, call->method, reply, err);
+    status = vxd_reply_open(&call->reply, call->method, reply, err);
     if (status == VXD_OK) {
         n_bytes += (size_t)reply->response->header->shared_bytes;
         status = vxd_reply_open_shared(reply, call->method, &call->slot, err);
@@ -508,25 +363,63 @@ static bool wait_ended(struct vxd_call *call, uint32_t ms)
     return ended;
 }
 
-/* Waits for the step to end, and shows that it takes long. */
+/* Shows that a call takes long. */
+static void show_wait(void *arg)
+{
+    struct vxd_call *call = arg;
+    const struct voxeld_client *client = call->client;
+    nng_time began = call->deadline - call->timeout_ms;
+    nng_time waited_ms = nng_clock() - began;
+
+    if (waited_ms >= SHOW_AFTER_MS) {
+        client->waiting(client->waiting_user, (uint32_t)waited_ms, call->timeout_ms);
+        call->shown = true;
+    }
+}
+
+static void end_show(struct vxd_call *call)
+{
+    if (call->shown) {
+        call->client->waiting(call->client->waiting_user, 0, call->timeout_ms);
+        call->shown = false;
+    }
+}
+
 static void wait_for(struct vxd_call *call)
 {
-    const struct voxeld_client *client = call->client;
-    bool shown = false;
-
-    while (client->waiting != NULL && !wait_ended(call, SHOW_EVERY_MS)) {
-        nng_time began = call->deadline - call->timeout_ms;
-        nng_time waited_ms = nng_clock() - began;
-
-        if (waited_ms >= SHOW_AFTER_MS) {
-            client->waiting(client->waiting_user, (uint32_t)waited_ms, call->timeout_ms);
-            shown = true;
-        }
+    while (call->client->waiting != NULL && !wait_ended(call, SHOW_EVERY_MS)) {
+        show_wait(call);
     }
-    if (shown) {
-        client->waiting(client->waiting_user, 0, call->timeout_ms);
-    }
+    end_show(call);
     nng_aio_wait(call->aio);
+}
+
+static void run_nng(struct vxd_call *call)
+{
+    start_send(call);
+    wait_for(call);
+    if (end_send(call)) {
+        call->step_ended = false;
+        start_receive(call);
+        wait_for(call);
+        end_receive(call);
+    }
+}
+
+static void run_direct(struct vxd_call *call)
+{
+    struct voxeld_client *client = call->client;
+    const struct vxd_direct_watch watch = {.waits =
+                                               client->waiting != NULL ? show_wait : NULL,
+                                           .user = call,
+                                           .every_ms = SHOW_EVERY_MS};
+
+    call->result = vxd_direct_exchange(client->direct, call->connection, &call->packed,
+                                       call->deadline, &watch, client->reply_memory,
+                                       &call->sent, &call->reply);
+    end_show(call);
+    vxd_direct_give(client->direct, call->connection, call->result == 0);
+    call->connection = NULL;
 }
 
 /* *refused: the same call can be made without shared memory. */
@@ -544,13 +437,10 @@ call_once(struct voxeld_client *client, const struct voxeld_call *options,
         return status;
     }
     memcpy(request_id, call->request_id, VXD_REQUEST_ID_BYTES);
-    start_send(call);
-    wait_for(call);
-    if (end_send(call)) {
-        call->step_ended = false;
-        start_receive(call);
-        wait_for(call);
-        end_receive(call);
+    if (call->connection != NULL) {
+        run_direct(call);
+    } else {
+        run_nng(call);
     }
     status = finish(call, reply, err);
     *refused = status != VXD_OK && is_region_refused(call, err);

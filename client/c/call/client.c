@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Connecting. There is one nng REQ socket whose dialer reconnects by itself. The
+/* Connecting. There is one nng REQ socket whose dialer reconnects by itself; synchronous calls make
+ * connections of their own while it stands (direct.h). The
  * callbacks of its pipes count the standing connections, so that a call knows at once
  * whether it can be sent. The resend time is infinite: nng would otherwise repeat a
  * slow request by itself, up to once a minute and at every reconnection. */
@@ -132,11 +133,13 @@ static enum vxd_status copy_options(struct voxeld_client *client,
     client->waiting_user = options->waiting_user;
     client->max_in_flight =
         options->max_in_flight > 0 ? options->max_in_flight : DEFAULT_IN_FLIGHT;
-    if (options->shared_bytes > MAX_SHARED_BYTES) {
+    if (options->shared_bytes > MAX_SHARED_BYTES &&
+        options->shared_bytes != VOXELD_SHARES_NOTHING) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "shared_bytes", "%zu; at most %zu",
                         options->shared_bytes, MAX_SHARED_BYTES);
     }
-    client->shared.n_bytes = options->shared_bytes;
+    client->max_reply_bytes =
+        options->max_reply_bytes > 0 ? options->max_reply_bytes : DEFAULT_REPLY_BYTES;
     return copy_strings(client, options, err);
 }
 
@@ -163,13 +166,12 @@ static enum vxd_status dial(struct voxeld_client *client,
 {
     nng_socket s = client->socket;
     nng_dialer dialer;
-    size_t max_reply =
-        options->max_reply_bytes > 0 ? options->max_reply_bytes : DEFAULT_REPLY_BYTES;
     int result;
 
     if ((result = nng_socket_set_ms(s, NNG_OPT_REQ_RESENDTIME, NNG_DURATION_INFINITE)) !=
             0 ||
-        (result = nng_socket_set_size(s, NNG_OPT_RECVMAXSZ, max_reply)) != 0 ||
+        (result = nng_socket_set_size(s, NNG_OPT_RECVMAXSZ, client->max_reply_bytes)) !=
+            0 ||
         (result = nng_socket_set_ms(s, NNG_OPT_RECONNMINT, RECONNECT_MIN_MS)) != 0 ||
         (result = nng_socket_set_ms(s, NNG_OPT_RECONNMAXT, RECONNECT_MAX_MS)) != 0 ||
         (result = nng_pipe_notify(s, NNG_PIPE_EV_ADD_POST, on_pipe, client)) != 0 ||
@@ -212,6 +214,15 @@ static enum vxd_status dial(struct voxeld_client *client,
         return status;
     }
     return VXD_OK;
+}
+
+static enum vxd_status open_direct(struct voxeld_client *client, struct vxd_err *err)
+{
+    client->reply_memory = vxd_reply_memory_create();
+    if (client->reply_memory == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for replies");
+    }
+    return vxd_direct_create(client->url, client->max_reply_bytes, &client->direct, err);
 }
 
 static struct timespec monotonic_after(int64_t wait_ms)
@@ -313,6 +324,8 @@ no_condition:
 static void client_free(struct voxeld_client *client)
 {
     vxd_client_drop_shared(client, NULL, false);
+    vxd_direct_destroy(client->direct);
+    vxd_reply_memory_drop(client->reply_memory);
     (void)pthread_mutex_destroy(&client->shared.mutex);
     (void)pthread_mutex_destroy(&client->mutex);
     (void)pthread_cond_destroy(&client->changed);
@@ -389,7 +402,9 @@ enum voxeld_status voxeld_connect(const struct voxeld_options *options,
         return vxd_client_error(&err, "", error);
     }
     VXD_TRY(copy_options(client, options, &err));
+    vxd_client_set_shared(client, options->shared_bytes);
     VXD_TRY(open_signal_pipe(client, &err));
+    VXD_TRY(open_direct(client, &err));
     VXD_TRY(dial(client, options, &err));
     if (options->wait_ms != VOXELD_NO_WAIT) {
         VXD_TRY(await_connection(client, options->wait_ms, &err));

@@ -9,6 +9,7 @@
 #include <nng/supplemental/util/platform.h>
 #include <pthread.h>
 
+#include "client/c/direct/direct.h"
 #include "client/c/call/shared_slots.h"
 #include "client/c/include/voxeld.h"
 #include "proto/base/base.h"
@@ -23,8 +24,12 @@ struct vxd_call;
 
 /* Shared memory as the calls of a client use it. */
 struct vxd_client_shared {
-    pthread_mutex_t mutex;            /* guards all but n_bytes */
-    size_t n_bytes;                   /* of the region; 0: the client shares none */
+    pthread_mutex_t mutex; /* guards all but is_on and is_automatic */
+    bool is_on;            /* else the client shares none */
+    bool
+        is_automatic; /* the client chooses n_bytes, and begins with its second large call */
+    size_t n_bytes;                   /* of the region */
+    size_t n_large;                   /* calls that would have used it */
     struct vxd_shared_memory *memory; /* NULL: none now */
     nng_time retry_at;                /* not before is it asked for again */
     /* The largest reply's bytes, by the method's number: how much a call reserves for its own. */
@@ -42,6 +47,9 @@ struct voxeld_client {
     void *waiting_user;
     uint32_t max_in_flight;
     uint32_t id_prefix; /* random; makes our request ids differ from other clients' */
+    size_t max_reply_bytes;
+    struct vxd_direct *direct; /* NULL: all calls go over nng */
+    struct vxd_reply_memory *reply_memory;
     struct vxd_client_shared shared;
     int fds[2]; /* a pipe with one byte in it while `done` is not empty */
 
@@ -81,8 +89,12 @@ struct vxd_call {
     struct voxeld_client *client;
     nng_ctx ctx;
     nng_aio *aio;
-    nng_msg *message; /* the request until it is sent, then the reply */
+    nng_msg *message;                         /* the request over nng, until it is sent */
+    struct vxd_direct_connection *connection; /* NULL: the call goes over nng */
+    struct vxd_packed packed;                 /* the request, until it is nng's */
+    struct vxd_message reply;
     bool sent;
+    bool shown; /* that it takes long */
     bool
         asks_limit; /* it asks for what the server allows, within the server's default time */
     bool
@@ -109,8 +121,8 @@ struct vxd_call {
 /* An unpacked reply with code OK and the method's message set. */
 struct vxd_reply {
     struct vxd_decoder *decoder;
-    nng_msg *message;          /* the message, if big arrays were left in it; else NULL */
-    struct vxd_decoder *outer; /* the envelope's, where the body was in shared memory */
+    struct vxd_message message; /* if big arrays were left in it; else empty */
+    struct vxd_decoder *outer;  /* the envelope's, where the body was in shared memory */
     struct vxd_shared_slot *slot; /* likewise, if big arrays were left there */
     Voxeld__V1__Response *response;
 };
@@ -141,6 +153,13 @@ enum vxd_status vxd_client_set_tls(nng_dialer dialer, const char *url,
  * defaults), with the client's next sequence unless it names one. */
 struct voxeld_call vxd_client_number(struct voxeld_client *client,
                                      const struct voxeld_call *options);
+
+/* pack.c: packs *request with its header into call->packed, and into the call's slot where it gets
+ * one. may_share: a call that waits, over memory that it may share.
+ * errors  RESOURCE_EXHAUSTED  no memory, or more than the server takes */
+enum vxd_status vxd_call_pack(struct vxd_call *call, const struct voxeld_call *options,
+                              Voxeld__V1__Request *request, bool may_wait, bool may_share,
+                              struct vxd_err *err);
 
 /* call.c: sends *request, whose method the caller has set (the header is filled here), and
  * waits for the reply; request_id gets the id used. */
@@ -183,8 +202,9 @@ void vxd_client_abort_sends(struct voxeld_client *client);
  * calls are refused. */
 void vxd_client_abort_calls(struct voxeld_client *client);
 
-/* reply.c: unpacks and checks a reply; takes the message. On failure *reply is empty. */
-enum vxd_status vxd_reply_open(nng_msg *take_message,
+/* reply.c: unpacks and checks a reply; takes the message, which is empty afterwards. On failure
+ * *reply is empty. */
+enum vxd_status vxd_reply_open(struct vxd_message *take_message,
                                Voxeld__V1__Request__MethodCase method,
                                struct vxd_reply *reply, struct vxd_err *err);
 /* Opens the body of a reply that was written to a call's slot, if it was; *take_slot is NULL
@@ -195,11 +215,13 @@ enum vxd_status vxd_reply_open_shared(struct vxd_reply *reply,
                                       struct vxd_err *err);
 void vxd_reply_close(struct vxd_reply *reply);
 
-/* client_shared.c: a place in shared memory for a call whose request has n_bytes, registering
+/* client_shared.c: n_bytes as the options have it: 0 = automatic over ipc. */
+void vxd_client_set_shared(struct voxeld_client *client, size_t n_bytes);
+/* A place in shared memory for a call of so much time whose request has n_bytes, registering
  * the client's region first where that is due; NULL where the call goes without. */
 struct vxd_shared_slot *vxd_client_take_slot(struct voxeld_client *client,
                                              Voxeld__V1__Request__MethodCase method,
-                                             size_t n_bytes);
+                                             size_t n_bytes, uint32_t timeout_ms);
 /* Notes how large a reply to this method was. */
 void vxd_client_note_reply(struct voxeld_client *client,
                            Voxeld__V1__Request__MethodCase method, size_t n_bytes);

@@ -1,20 +1,83 @@
 // SPDX-License-Identifier: Apache-2.0
 /* When a call uses shared memory, and how much of it. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "client/c/call/client_internal.h"
 
 enum {
-    RETRY_MS = 2000 /* after the daemon refused, or did not answer */
+    RETRY_MS = 2000,            /* after the daemon refused, or did not answer */
+    AUTOMATIC_RETRY_MS = 60000, /* likewise, where nobody has asked for shared memory */
+    /* One large call alone is not worth a region, whose pages cost as much as the copies saved. */
+    AUTOMATIC_CALLS = 2,
+    /* Calls of less time register none, since a daemon that hangs may take two seconds to show it. */
+    AUTOMATIC_LEAST_MS = 4000
 };
 
-/* What is reserved for a reply: somewhat more than the largest one so far, at most half of the
- * memory, so that one reply that did not fit keeps no later call from the other half. */
-static size_t choose_reply_bytes(const struct vxd_client_shared *shared, size_t method)
+/* Smaller bodies go through the socket as fast. */
+#define AUTOMATIC_LEAST_BYTES ((size_t)256 << 10)
+#define AUTOMATIC_LEAST_REGION ((size_t)8 << 20)
+#define AUTOMATIC_MOST_REGION ((size_t)256 << 20)
+
+void vxd_client_set_shared(struct voxeld_client *client, size_t n_bytes)
+{
+    static const char ipc[] = "ipc://";
+    const char *transport = getenv(VXD_TRANSPORT_VARIABLE);
+    struct vxd_client_shared *shared = &client->shared;
+
+    shared->is_automatic = n_bytes == 0 &&
+                           strncmp(client->url, ipc, sizeof ipc - 1) == 0 &&
+                           (transport == NULL || transport[0] == '\0');
+    shared->n_bytes = n_bytes != VOXELD_SHARES_NOTHING ? n_bytes : 0;
+    shared->is_on = shared->is_automatic || shared->n_bytes > 0;
+}
+
+/* What is reserved for a reply: somewhat more than the largest one so far. */
+static size_t estimate_reply(const struct vxd_client_shared *shared, size_t method)
 {
     size_t largest = shared->n_reply_bytes[method];
-    size_t n_bytes =
-        largest < VXD_BIG_BLOCK_BYTES ? VXD_BIG_BLOCK_BYTES : largest + largest / 4;
+
+    return largest < VXD_BIG_BLOCK_BYTES ? VXD_BIG_BLOCK_BYTES : largest + largest / 4;
+}
+
+/* At most half of the memory, so that one reply that did not fit keeps no later call from the other
+ * half. */
+static size_t choose_reply_bytes(const struct vxd_client_shared *shared, size_t method)
+{
+    size_t n_bytes = estimate_reply(shared, method);
 
     return n_bytes < shared->n_bytes / 2 ? n_bytes : shared->n_bytes / 2;
+}
+
+/* Whether a call of this size is better off with shared memory. The mutex is held. */
+static bool is_large(const struct vxd_client_shared *shared, size_t method,
+                     size_t n_bytes)
+{
+    size_t least = shared->is_automatic ? AUTOMATIC_LEAST_BYTES : VXD_BIG_BLOCK_BYTES;
+
+    return n_bytes >= least || shared->n_reply_bytes[method] >= least;
+}
+
+/* Makes the region large enough for two such calls, since the last one's result is often still in
+ * use. The mutex is held. */
+static void choose_region(struct vxd_client_shared *shared, size_t method, size_t n_bytes)
+{
+    size_t n_reply = estimate_reply(shared, method);
+    size_t n_region = AUTOMATIC_LEAST_REGION;
+
+    while (n_region < AUTOMATIC_MOST_REGION && n_region / 2 < n_bytes + n_reply) {
+        n_region *= 2;
+    }
+    if (n_region > shared->n_bytes) {
+        shared->n_bytes = n_region;
+        vxd_shared_close(shared->memory); /* slots that are in use keep it */
+        shared->memory = NULL;
+    }
+}
+
+static nng_time next_try(const struct vxd_client_shared *shared)
+{
+    return nng_clock() + (nng_time)(shared->is_automatic ? AUTOMATIC_RETRY_MS : RETRY_MS);
 }
 
 /* Registers a region where there is none. The mutex is held. */
@@ -29,31 +92,34 @@ static void ensure_memory(struct voxeld_client *client)
     if (shared->memory == NULL && nng_clock() >= shared->retry_at &&
         vxd_shared_open(client->url, client->token, shared->n_bytes, &shared->memory,
                         NULL) != VXD_OK) {
-        shared->retry_at = nng_clock() + RETRY_MS;
+        shared->retry_at = next_try(shared);
     }
 }
 
 struct vxd_shared_slot *vxd_client_take_slot(struct voxeld_client *client,
                                              Voxeld__V1__Request__MethodCase method,
-                                             size_t n_bytes)
+                                             size_t n_bytes, uint32_t timeout_ms)
 {
     struct vxd_client_shared *shared = &client->shared;
     size_t number = (size_t)method;
     struct vxd_shared_slot *slot = NULL;
 
-    if (shared->n_bytes == 0 || number >= VXD_SHARED_METHODS) {
+    if (!shared->is_on || number >= VXD_SHARED_METHODS) {
         return NULL;
     }
     (void)pthread_mutex_lock(&shared->mutex);
-    if (n_bytes >= VXD_BIG_BLOCK_BYTES ||
-        shared->n_reply_bytes[number] >= VXD_BIG_BLOCK_BYTES) {
-        ensure_memory(client);
-    }
-    if (shared->memory != NULL &&
-        (n_bytes >= VXD_BIG_BLOCK_BYTES ||
-         shared->n_reply_bytes[number] >= VXD_BIG_BLOCK_BYTES)) {
-        slot = vxd_shared_slot_take(shared->memory, n_bytes,
-                                    choose_reply_bytes(shared, number));
+    if (is_large(shared, number, n_bytes) &&
+        (!shared->is_automatic || ++shared->n_large >= AUTOMATIC_CALLS)) {
+        if (shared->is_automatic && timeout_ms >= AUTOMATIC_LEAST_MS) {
+            choose_region(shared, number, n_bytes);
+        }
+        if (!shared->is_automatic || timeout_ms >= AUTOMATIC_LEAST_MS) {
+            ensure_memory(client);
+        }
+        if (shared->memory != NULL) {
+            slot = vxd_shared_slot_take(shared->memory, n_bytes,
+                                        choose_reply_bytes(shared, number));
+        }
     }
     (void)pthread_mutex_unlock(&shared->mutex);
     return slot;
@@ -65,7 +131,7 @@ void vxd_client_note_reply(struct voxeld_client *client,
     struct vxd_client_shared *shared = &client->shared;
     size_t number = (size_t)method;
 
-    if (shared->n_bytes == 0 || number >= VXD_SHARED_METHODS) {
+    if (!shared->is_on || number >= VXD_SHARED_METHODS) {
         return;
     }
     (void)pthread_mutex_lock(&shared->mutex);
@@ -84,7 +150,7 @@ void vxd_client_drop_shared(struct voxeld_client *client,
     if (shared->memory != NULL && (memory == NULL || memory == shared->memory)) {
         vxd_shared_close(shared->memory);
         shared->memory = NULL;
-        shared->retry_at = waits ? nng_clock() + RETRY_MS : 0;
+        shared->retry_at = waits ? next_try(shared) : 0;
     }
     (void)pthread_mutex_unlock(&shared->mutex);
 }

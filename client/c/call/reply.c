@@ -49,21 +49,21 @@ static size_t budget_for(size_t n_bytes)
     return budget;
 }
 
-enum vxd_status vxd_reply_open(nng_msg *take_message,
+enum vxd_status vxd_reply_open(struct vxd_message *take_message,
                                Voxeld__V1__Request__MethodCase method,
                                struct vxd_reply *reply, struct vxd_err *err)
 {
     static const struct vxd_borrow borrow = {VXD_BIG_BLOCK_BYTES, VXD_DATA_ALIGN};
-    size_t n_bytes = nng_msg_len(take_message);
+    size_t n_bytes = take_message->n_bytes;
     size_t n_borrowed = 0;
     ProtobufCMessage *message = NULL;
     enum vxd_status status;
 
     memset(reply, 0, sizeof *reply);
     VXD_TRY(vxd_decoder_create(budget_for(n_bytes), NULL, &reply->decoder, err));
-    status = vxd_decode_borrowing(
-        reply->decoder, &borrow, &voxeld__v1__response__descriptor,
-        nng_msg_body(take_message), n_bytes, &message, &n_borrowed, err);
+    status =
+        vxd_decode_borrowing(reply->decoder, &borrow, &voxeld__v1__response__descriptor,
+                             take_message->body, n_bytes, &message, &n_borrowed, err);
     if (status == VXD_INVALID_ARGUMENT) {
         /* The error is the server's, not the caller's argument. */
         status = vxd_fail(err, VXD_INTERNAL, NULL,
@@ -88,9 +88,10 @@ enum vxd_status vxd_reply_open(nng_msg *take_message,
     }
 out:
     if (n_borrowed > 0) {
-        reply->message = take_message;
+        reply->message = *take_message;
+        *take_message = (struct vxd_message){0};
     } else {
-        nng_msg_free(take_message);
+        vxd_message_free(take_message);
     }
     if (status != VXD_OK) {
         vxd_reply_close(reply);
@@ -157,9 +158,7 @@ void vxd_reply_close(struct vxd_reply *reply)
     vxd_decoder_destroy(reply->decoder);
     vxd_decoder_destroy(reply->outer);
     vxd_shared_slot_give(reply->slot);
-    if (reply->message != NULL) {
-        nng_msg_free(reply->message);
-    }
+    vxd_message_free(&reply->message);
     memset(reply, 0, sizeof *reply);
 }
 

@@ -93,6 +93,9 @@ struct voxeld_client;
  * background. */
 #define VOXELD_NO_WAIT (-1)
 
+/* A value of shared_bytes: no memory is shared. */
+#define VOXELD_SHARES_NOTHING SIZE_MAX
+
 struct voxeld_options {
     /* "ipc:///run/voxeld/voxeld.sock", "tcp://host:port", "tls+tcp://...". NULL: the
      * environment's VOXELD_URL, else ipc://$XDG_RUNTIME_DIR/voxeld/voxeld.sock where that
@@ -123,7 +126,8 @@ struct voxeld_options {
     /* Over ipc: memory of so many bytes is shared with the daemon, and large requests and
      * replies of synchronous calls go through it instead of through the socket. It holds all
      * calls in flight and all results that were not freed, which beyond it use the socket, as
-     * do all where the daemon does not share. 0 = none; 32 MiB suit a lidar. */
+     * do all where the daemon does not share. 0 = as much as two calls need, 8 to 256 MiB, from the
+     * second call on that has 256 KiB and four seconds; VOXELD_SHARES_NOTHING = none. */
     size_t shared_bytes;
     /* The key, where it is not in tls_cert_key_file. */
     const char *tls_key_file;

@@ -148,7 +148,7 @@ class Calls:
         wait: float | None,
         max_in_flight: int,
         max_reply_bytes: int,
-        shared_bytes: int,
+        shared_bytes: int | None,
         tls: Tls | None = None,
     ) -> None:
         self._timeout = None if timeout is None else checked_timeout(timeout)
@@ -156,8 +156,8 @@ class Calls:
             raise InvalidArgument(f"{wait}; None, 0 or more seconds are right", "wait")
         if not 1 <= max_in_flight <= MAX_IN_FLIGHT:
             raise InvalidArgument(f"{max_in_flight}; 1 to {MAX_IN_FLIGHT}", "max_in_flight")
-        if shared_bytes < 0:
-            raise InvalidArgument(f"{shared_bytes}; 0 or more", "shared_bytes")
+        if shared_bytes is not None and shared_bytes < 0:
+            raise InvalidArgument(f"{shared_bytes}; None, 0 or more", "shared_bytes")
         if max_reply_bytes < 1:
             raise InvalidArgument(f"{max_reply_bytes}; at least 1", "max_reply_bytes")
         self._token = os.environ.get("VOXELD_TOKEN", "") if token is None else token

@@ -37,7 +37,7 @@ def connect(
     wait: float | None = None,
     max_in_flight: int = DEFAULT_IN_FLIGHT,
     max_reply_bytes: int = DEFAULT_REPLY_BYTES,
-    shared_bytes: int = 0,
+    shared_bytes: int | None = None,
     ca_file: str | None = None,
     cert_file: str | None = None,
     key_file: str | None = None,
@@ -59,8 +59,8 @@ def connect(
     max_reply_bytes  largest reply taken
     shared_bytes     over ipc: memory of so many bytes is shared with the daemon, and large
                      requests and replies go through it; arrays of results lie there until the
-                     last of them is gone. What does not fit uses the socket. 0: none; 32 MiB
-                     (32 << 20) suit a lidar
+                     last of them is gone. What does not fit uses the socket. None: as much as
+                     two calls need, 8 to 256 MiB, from the second call on that has 256 KiB; 0: none
     ca_file          for tls+tcp: PEM file of the authorities that may have signed the server's
                      certificate, which must be for the URL's host
     cert_file        PEM file of one's own certificate, where the server wants one
@@ -117,7 +117,7 @@ class Client(ClientMethods, WatchCalls):
         wait: float | None,
         max_in_flight: int,
         max_reply_bytes: int,
-        shared_bytes: int = 0,
+        shared_bytes: int | None = None,
         tls: Tls | None = None,
     ) -> None:
         super().__init__(

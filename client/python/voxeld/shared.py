@@ -28,6 +28,12 @@ HELLO = struct.Struct("8sQ256s")
 ANSWER = struct.Struct("II16s240s")
 ANSWER_TIMEOUT_S = 1.0
 RETRY_S = 2.0
+# Where nobody has asked for shared memory: two calls fit, since the last one's arrays are often
+# still in use; one large call alone is not worth a region.
+AUTOMATIC_RETRY_S = 60.0
+AUTOMATIC_CALLS = 2
+AUTOMATIC_LEAST_BYTES = 256 << 10
+AUTOMATIC_REGION_BYTES = (8 << 20, 256 << 20)
 LEAST_BYTES = 65536  # what is smaller goes through the socket
 ALIGN = 16  # of any array's elements
 # In front of a reply, so that a tag and a length can be written there.
@@ -165,10 +171,15 @@ class Region:
 class Shared:
     """When a client's calls use shared memory, and how much of it."""
 
-    def __init__(self, url: str, token: str, n_bytes: int) -> None:
+    def __init__(self, url: str, token: str, n_bytes: int | None) -> None:
         self.url = url
         self.token = token
-        self.n_bytes = n_bytes if url.startswith("ipc://") else 0
+        self.is_on = url.startswith("ipc://") and n_bytes != 0
+        if n_bytes is None and os.environ.get("VOXELD_TRANSPORT"):
+            self.is_on = False
+        self.is_automatic = n_bytes is None
+        self.n_bytes = n_bytes or 0
+        self.n_large = 0  # calls that would have used it
         self.mutex = threading.Lock()
         self.region: Region | None = None
         self.retry_at = 0.0
@@ -177,9 +188,17 @@ class Shared:
     def take(self, method: str, n_bytes: int) -> Slot | None:
         """Returns a place for a call; None where it goes without."""
         n_reply_bytes = self.reply_bytes.get(method, 0)
-        if self.n_bytes == 0 or max(n_bytes, n_reply_bytes) < LEAST_BYTES:
+        least = AUTOMATIC_LEAST_BYTES if self.is_automatic else LEAST_BYTES
+        if not self.is_on or max(n_bytes, n_reply_bytes) < least:
             return None
+        # At most half, so that one reply that did not fit keeps no later call from the rest.
+        room = max(n_reply_bytes + n_reply_bytes // 4, LEAST_BYTES)
         with self.mutex:
+            self.n_large += 1
+            if self.is_automatic:
+                if self.n_large < AUTOMATIC_CALLS:
+                    return None
+                self._choose_region(n_bytes + room)
             if self.region is not None and not self.region.stands():
                 self.region.close()
                 self.region = None
@@ -187,15 +206,27 @@ class Shared:
                 try:
                     self.region = Region(self.url, self.token, self.n_bytes)
                 except (Error, OSError):
-                    self.retry_at = time.monotonic() + RETRY_S
+                    self.retry_at = self._next_try()
             if self.region is None:
                 return None
-            # At most half, so that one reply that did not fit keeps no later call from the rest.
-            room = max(n_reply_bytes + n_reply_bytes // 4, LEAST_BYTES)
             return self.region.take(n_bytes, min(room, self.n_bytes // 2))
 
+    def _choose_region(self, n_call_bytes: int) -> None:
+        """Makes the next region larger, where calls have grown. Slots in use keep theirs."""
+        n_region, most = AUTOMATIC_REGION_BYTES
+        while n_region < most and n_region // 2 < n_call_bytes:
+            n_region *= 2
+        if n_region > self.n_bytes:
+            self.n_bytes = n_region
+            if self.region is not None:
+                self.region.close()
+                self.region = None
+
+    def _next_try(self) -> float:
+        return time.monotonic() + (AUTOMATIC_RETRY_S if self.is_automatic else RETRY_S)
+
     def note_reply(self, method: str, n_bytes: int) -> None:
-        if self.n_bytes > 0:
+        if self.is_on:
             with self.mutex:
                 self.reply_bytes[method] = max(self.reply_bytes.get(method, 0), n_bytes)
 
@@ -205,4 +236,4 @@ class Shared:
             if self.region is not None and region in (None, self.region):
                 self.region.close()
                 self.region = None
-                self.retry_at = time.monotonic() + RETRY_S if waits else 0.0
+                self.retry_at = self._next_try() if waits else 0.0

@@ -12,7 +12,8 @@
 enum {
     DEFAULT_PROBE_MS = 500,
     DEFAULT_SYNC_MS = 1000,
-    DEFAULT_WAL_PAGES = 4096
+    DEFAULT_WAL_PAGES = 16384,
+    DEFAULT_REST_PAGES = 4096
 };
 #define DEFAULT_QUEUE_BYTES ((size_t)256 << 20)
 
@@ -211,6 +212,8 @@ enum vxd_status vxd_journal_open(const struct vxd_data_dir *dir,
     mine->probe_ms = mine->probe_ms != 0 ? mine->probe_ms : DEFAULT_PROBE_MS;
     mine->sync_ms = mine->sync_ms != 0 ? mine->sync_ms : DEFAULT_SYNC_MS;
     mine->n_wal_pages = mine->n_wal_pages != 0 ? mine->n_wal_pages : DEFAULT_WAL_PAGES;
+    mine->n_rest_pages =
+        mine->n_rest_pages != 0 ? mine->n_rest_pages : DEFAULT_REST_PAGES;
     journal->dir = dir;
     journal->mark.file = -1;
     journal->last = &journal->first;

@@ -28,8 +28,11 @@ struct vxd_journal_options {
     size_t max_queue_bytes; /* of transactions that wait; 0 = 256 MiB */
     uint32_t probe_ms;      /* between probes while unavailable; 0 = 500 */
     uint32_t sync_ms;       /* EVERYSEC's second, for tests; 0 = 1000 */
-    uint32_t
-        n_wal_pages; /* 4 KiB each, after which the WAL goes into the database; 0 = 4096 */
+    /* Pages of 4 KiB in the WAL after which it goes into the database at once, while changes wait;
+     * 0 = 16384. */
+    uint32_t n_wal_pages;
+    /* Likewise, once nothing has come for a while; 0 = 4096. */
+    uint32_t n_rest_pages;
     /* A family's journal came to its max_bytes: called once until a snapshot is taken, on the
      * writer's thread, which must not wait. NULL = no call. */
     void (*snapshot_due)(void *user, uint32_t family);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The writer: takes all transactions that wait, writes them as one SQLite transaction and calls
  * their completions. Between groups it syncs the WAL for EVERYSEC, copies a long WAL into the
- * database, removes a few records at a time that snapshots made superfluous, and probes a disk that
+ * database (which takes tens of milliseconds, so it waits for a moment when nothing comes, until the
+ * WAL is very long), removes a few records at a time that snapshots made superfluous, and probes a disk that
  * takes no writes.
  *
  * After a failed sync the system may have dropped the pages that it should have written, and the
@@ -19,7 +20,9 @@
 
 enum {
     GROUP_TRANSACTIONS = 1024,
-    GROUP_BYTES = 8 << 20
+    GROUP_BYTES = 8 << 20,
+    /* A pause of sensors, not of a client whose calls follow each other. */
+    REST_MS = 20
 };
 
 /* Transactions that are written together. */
@@ -373,15 +376,23 @@ static enum vxd_status checkpoint(struct vxd_journal *journal, int mode,
     return VXD_OK;
 }
 
-static void copy_long_wal(struct vxd_journal *journal)
+static bool is_wal_longer(struct vxd_journal *journal, uint32_t n_pages)
 {
-    struct vxd_err err = {0};
-    enum vxd_status status = VXD_OK;
+    bool is_longer;
 
     (void)pthread_mutex_lock(&journal->db_lock);
-    if (journal->n_wal_frames >= (int)journal->options.n_wal_pages) {
-        status = checkpoint(journal, SQLITE_CHECKPOINT_PASSIVE, &err);
-    }
+    is_longer = journal->n_wal_frames > 0 && (uint32_t)journal->n_wal_frames >= n_pages;
+    (void)pthread_mutex_unlock(&journal->db_lock);
+    return is_longer;
+}
+
+static void copy_wal(struct vxd_journal *journal)
+{
+    struct vxd_err err = {0};
+    enum vxd_status status;
+
+    (void)pthread_mutex_lock(&journal->db_lock);
+    status = checkpoint(journal, SQLITE_CHECKPOINT_PASSIVE, &err);
     settle(journal, status, &err);
 }
 
@@ -546,13 +557,20 @@ static int64_t ms_after(int64_t time_ns, uint32_t ms)
 /* One turn while writes work. False when the end has come. */
 static bool turn(struct vxd_journal *journal, bool *has_trims)
 {
-    int64_t until_ns = 0;
+    int64_t sync_ns = 0;
+    int64_t rest_ns = 0;
+    int64_t until_ns;
     struct group group = {0};
     bool has_work;
+    bool is_resting;
 
     if (journal->is_everysec_dirty) {
-        until_ns = ms_after(journal->everysec_ns, journal->options.sync_ms);
+        sync_ns = ms_after(journal->everysec_ns, journal->options.sync_ms);
     }
+    if (is_wal_longer(journal, journal->options.n_rest_pages)) {
+        rest_ns = ms_after(vxd_clock_ns(), REST_MS);
+    }
+    until_ns = sync_ns != 0 && (rest_ns == 0 || sync_ns < rest_ns) ? sync_ns : rest_ns;
     (void)pthread_mutex_lock(&journal->lock);
     has_work = *has_trims ? journal->first != NULL : wait_until(journal, until_ns);
     if (has_work) {
@@ -567,10 +585,13 @@ static bool turn(struct vxd_journal *journal, bool *has_trims)
         run_group(journal, &group);
         report_due(journal);
     }
-    if (until_ns != 0 && vxd_clock_ns() >= until_ns) {
+    if (sync_ns != 0 && vxd_clock_ns() >= sync_ns) {
         sync_every_second(journal);
     }
-    copy_long_wal(journal);
+    is_resting = !has_work && rest_ns != 0 && vxd_clock_ns() >= rest_ns;
+    if (is_resting || is_wal_longer(journal, journal->options.n_wal_pages)) {
+        copy_wal(journal);
+    }
     *has_trims = trim_some(journal);
     return true;
 }

@@ -582,7 +582,8 @@ static enum vxd_status start_daemon(struct vxd_http *http, struct vxd_err *err)
      * core's time; with poll it waits for its bytes. */
     unsigned flags = (http->is_tls ? MHD_USE_TLS | MHD_USE_POLL_INTERNAL_THREAD
                                    : MHD_USE_EPOLL_INTERNAL_THREAD) |
-                     MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE | MHD_USE_ERROR_LOG;
+                     MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE | MHD_USE_ERROR_LOG |
+                     MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC;
     /* Options that not every daemon has. */
     struct MHD_OptionItem others[4];
     size_t n_others = 0;
@@ -600,12 +601,12 @@ static enum vxd_status start_daemon(struct vxd_http *http, struct vxd_err *err)
     others[n_others] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
     http->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER,
-        on_library_log, NULL, MHD_OPTION_LISTEN_SOCKET, http->listen_fd,
-        MHD_OPTION_CONNECTION_LIMIT, n_connections, MHD_OPTION_CONNECTION_TIMEOUT,
-        IDLE_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, http, MHD_OPTION_NOTIFY_CONNECTION,
-        vxd_http_on_connection, http, MHD_OPTION_URI_LOG_CALLBACK, on_uri, http,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, others, MHD_OPTION_END);
+        on_library_log, NULL, MHD_OPTION_CONNECTION_LIMIT, n_connections,
+        MHD_OPTION_CONNECTION_TIMEOUT, IDLE_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)CONNECTION_BYTES, MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,
+        MHD_OPTION_NOTIFY_CONNECTION, vxd_http_on_connection, http,
+        MHD_OPTION_URI_LOG_CALLBACK, on_uri, http, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_ARRAY, others, MHD_OPTION_END);
     if (http->daemon == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, http->field,
                         "cannot start %u HTTP threads", n_threads);
@@ -647,6 +648,7 @@ static enum vxd_status start(struct vxd_server *server, bool is_foxglove, int pa
     http->is_tls = vxd_config_http_is_tls(http->address);
     http->bound = is_foxglove ? server->foxglove_bound : server->http_bound;
     http->listen_fd = passed_fd;
+    http->accept_stop_fd = -1;
     http->is_passed = passed_fd >= 0;
     (void)pthread_mutex_init(&http->peers_lock, NULL);
     VXD_TRY(vxd_http_listen(http, err));
@@ -657,9 +659,14 @@ static enum vxd_status start(struct vxd_server *server, bool is_foxglove, int pa
     }
     VXD_TRY(vxd_sockets_start(&http->sockets, err));
     VXD_TRY(start_daemon(http, err));
+    VXD_TRY(vxd_http_accept_start(http, err));
     *out = http;
 out:
     if (status != VXD_OK) {
+        vxd_http_accept_stop(http);
+        if (http->daemon != NULL) {
+            MHD_stop_daemon(http->daemon);
+        }
         destroy(http);
     }
     return status;
@@ -679,11 +686,9 @@ enum vxd_status vxd_http_start_foxglove(struct vxd_server *server, struct vxd_ht
 
 void vxd_http_refuse_new(struct vxd_http *http)
 {
-    if (!http->quiesced) {
-        (void)MHD_quiesce_daemon(http->daemon);
-        http->quiesced = true;
-        /* The library's threads may still look at the descriptor, so it is not closed
-         * yet; this makes the kernel refuse what would wait in its backlog. */
+    if (http->accepts) {
+        vxd_http_accept_stop(http);
+        /* The kernel refuses what would wait in its queue. */
         if (!http->is_passed) {
             (void)shutdown(http->listen_fd, SHUT_RDWR);
         }

@@ -33,8 +33,11 @@ struct vxd_http {
     int listen_fd;
     char unix_path[VXD_PATH_BYTES]; /* of its file; "": it listens on an address */
     bool is_tls;
-    bool is_passed;      /* the supervisor has the socket, too */
-    bool quiesced;       /* then the descriptor is ours to close */
+    bool is_passed; /* the supervisor has the socket, too */
+    bool accepts;   /* its thread runs */
+    pthread_t acceptor;
+    int accept_stop_fd;  /* an eventfd; -1: none */
+    atomic_long n_fresh; /* accepted, and not yet counted by the library */
     bool is_foxglove;    /* for such viewers alone */
     const char *field;   /* of the configuration */
     const char *address; /* as configured */
@@ -271,6 +274,11 @@ enum vxd_status vxd_http_take_stream(struct vxd_http_exchange *exchange,
                                      struct vxd_err *err);
 /* The exchange is over. */
 void vxd_http_events_end(struct vxd_http_exchange *exchange);
+
+/* http_accept.c: takes new connections from now on, and no more. The second one is harmless where
+ * nothing was started. */
+enum vxd_status vxd_http_accept_start(struct vxd_http *http, struct vxd_err *err);
+void vxd_http_accept_stop(struct vxd_http *http);
 
 /* http_hangup.c: cancels a request when its connection ends. It is forgotten before its
  * connection is resumed. */

@@ -146,6 +146,7 @@ void vxd_http_on_connection(void *cls, struct MHD_Connection *connection, void *
         *context = NULL;
         return;
     }
+    atomic_fetch_sub(&http->n_fresh, 1);
     if (http->is_tls) {
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);

@@ -8,8 +8,8 @@
 
 #include "gpu/core/core.h"
 #include "proto/base/name.h"
+#include "proto/wire/wire.h"
 #include "server/request/request.h"
-#include "server/transport/nng/sp.h"
 #include "server/transport/tls/tls.h"
 #include "voxeld/v1/rpc.pb-c.h"
 

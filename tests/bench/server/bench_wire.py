@@ -8,10 +8,11 @@ usage: bench_wire.py ROOT [--backend cuda:0] [--seconds 3] [--scan FILE.bin]... 
                      [--set KEY=VALUE]...
 
 ROOT is an unpacked bundle with bench_infer in its libexec/voxeld, or a build's folder with its
-programs in bin/. --scan: KITTI scans for the part `durable` and the writes of `polite`. Parts, in
-this order: cloud, clients, small, durable, overload, polite. --set is a whole number of the
-configuration, as engine.read_lanes=4. It needs Python alone, so that it runs
-where the bundle does."""
+programs in bin/. Over ipc libvoxeld shares memory for large bodies by itself;
+VOXELD_TRANSPORT=socket keeps it from that, and nng has it use nng's own sockets. --scan: KITTI
+scans for the part `durable` and the writes of `polite`. Parts, in this order: cloud, clients,
+small, durable, overload, polite. --set is a whole number of the configuration, as
+engine.read_lanes=4. It needs Python alone, so that it runs where the bundle does."""
 
 from __future__ import annotations
 
@@ -208,14 +209,23 @@ class Bench:
         command += ["--duration", seconds or self.seconds, *words]
         return [str(word) for word in command]
 
-    def run(self, url: str, *words: Any, seconds: float | None = None) -> list[dict[str, Any]]:
+    def run(
+        self, url: str, *words: Any, seconds: float | None = None, transport: str = ""
+    ) -> list[dict[str, Any]]:
         """One row a step: its numbers of all methods together."""
-        return self.parse(self.start(url, *words, seconds=seconds))
+        return self.parse(self.start(url, *words, seconds=seconds, transport=transport))
 
     def start(
-        self, url: str, *words: Any, seconds: float | None = None, token: str = ""
+        self,
+        url: str,
+        *words: Any,
+        seconds: float | None = None,
+        token: str = "",
+        transport: str = "",
     ) -> subprocess.Popen[str]:
         environment = os.environ | ({"VOXELD_TOKEN": f"secret-of-{token}"} if token else {})
+        if transport:
+            environment = environment | {"VOXELD_TRANSPORT": transport}
         return subprocess.Popen(
             self.command(url, *words, seconds=seconds),
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
@@ -257,14 +267,16 @@ def measure_cloud(bench: Bench, server: Server, directory: Path) -> None:
     floor = socket_floor(n_up, n_down)
     row("plain socket, both ways", floor)
     row("memcpy, both ways", memcpy_floor(n_up + n_down))
-    for name, url, more in (
-        ("ipc", server.ipc, ()),
-        ("ipc, shared memory", server.ipc, ("--shared", 64)),
-        ("tcp", server.tcp, ()),
-        ("http", server.http, ()),
-        ("ipc again", server.ipc, ()),
+    for name, url, transport in (
+        ("ipc", server.ipc, ""),
+        ("ipc, the socket alone", server.ipc, "socket"),
+        ("ipc, nng", server.ipc, "nng"),
+        ("tcp", server.tcp, ""),
+        ("tcp, nng", server.tcp, "nng"),
+        ("http", server.http, ""),
+        ("ipc again", server.ipc, ""),
     ):
-        (step,) = bench.run(url, "--stages", "--check", *more)
+        (step,) = bench.run(url, "--stages", "--check", transport=transport)
         ratios = ""
         for name_of, part in (("p50", 0.5), ("p99", 0.99)):
             due = percentile(floor, part) + step["engine_ms"][name_of]
@@ -276,19 +288,25 @@ def measure_cloud(bench: Bench, server: Server, directory: Path) -> None:
 
 def measure_clients(bench: Bench, server: Server, directory: Path) -> None:
     print("many clients, 250,000 points each")
-    for name, url, more in (
-        ("ipc", server.ipc, ()),
-        ("shared memory", server.ipc, ("--shared", 48)),
-        ("http", server.http, ()),
+    for name, url, transport in (
+        ("ipc", server.ipc, ""),
+        ("ipc, the socket alone", server.ipc, "socket"),
+        ("http", server.http, ""),
     ):
-        for step in bench.run(url, "--stages", "--warmup", 1.5, "--concurrency", "4,16", *more):
+        more = ("--stages", "--warmup", 1.5, "--concurrency", "4,16")
+        for step in bench.run(url, *more, transport=transport):
             row_of(f"{name}, {step['concurrency']} clients", step)
             stages_of(step)
 
 
 def measure_small(bench: Bench, server: Server, directory: Path) -> None:
     print("small calls")
-    for name, url in (("ipc", server.ipc), ("tcp", server.tcp), ("http", server.http)):
+    for name, url, transport in (
+        ("ipc", server.ipc, ""),
+        ("ipc by nng", server.ipc, "nng"),
+        ("tcp", server.tcp, ""),
+        ("http", server.http, ""),
+    ):
         for what, more in (
             ("status", ("--mix", "status:1")),
             ("server_info", ("--mix", "server_info:1")),
@@ -296,7 +314,9 @@ def measure_small(bench: Bench, server: Server, directory: Path) -> None:
             ("25,000 points", ("--points", 25000)),
         ):
             if name == "ipc" or what in ("status", "1,000 points"):
-                (step,) = bench.run(url, "--stages", *more, seconds=bench.seconds / 2)
+                (step,) = bench.run(
+                    url, "--stages", *more, seconds=bench.seconds / 2, transport=transport
+                )
                 row_of(f"{what} over {name}", step)
                 stages_of(step)
     (step,) = bench.run(server.ipc, "--mix", "status:1", "--concurrency", 16)

@@ -10,8 +10,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "proto/wire/wire.h"
 #include "server/transport/nng/nng.h"
-#include "server/transport/nng/sp.h"
 #include "tests/fuzz/server/daemon.h"
 
 enum {

@@ -6,6 +6,7 @@ costs nobody anything."""
 from __future__ import annotations
 
 import fcntl
+import json
 import mmap
 import os
 import signal
@@ -230,6 +231,51 @@ def test_limit_token_and_socket_of_shared_memory(directory: Path) -> None:
         # Clients go on without.
         with voxeld.connect(daemon.ipc, shared_bytes=MIB, timeout=30 * SLOW) as client:
             assert len(client.voxelize(random_points(20000), 1.0)) > 0
+
+
+def test_clients_share_by_themselves_from_the_second_large_call(daemon: Daemon) -> None:
+    wait_until(lambda: shared_bytes(daemon) == 0, 10 * SLOW, "other regions to go")
+    points = random_points(50000)
+    with voxeld.connect(daemon.ipc, timeout=30 * SLOW) as client:
+        voxels = [client.voxelize(points, 0.5)]
+        assert shared_bytes(daemon) == 0
+        for _ in range(3):
+            voxels.append(client.voxelize(points, 0.5))
+            assert shared_bytes(daemon) == 8 * MIB
+            np.testing.assert_array_equal(voxels[-1].coords, voxels[0].coords)
+        large = random_points(400000)  # needs a larger region, which comes in the other's place
+        for _ in range(2):
+            client.voxelize(large, 0.5)
+        assert shared_bytes(daemon) >= 16 * MIB
+        np.testing.assert_array_equal(voxels[1].coords, voxels[0].coords)
+    del voxels
+    with voxeld.connect(daemon.ipc, timeout=30 * SLOW, shared_bytes=0) as client:
+        wait_until(lambda: shared_bytes(daemon) == 0, 10 * SLOW, "the regions to go")
+        for _ in range(3):
+            client.voxelize(points, 0.5)
+        assert shared_bytes(daemon) == 0
+
+
+@pytest.mark.parametrize("transport", ["", "socket", "nng"])
+def test_libvoxeld_gets_the_same_answers_either_way(daemon: Daemon, transport: str) -> None:
+    n = max(int(60 / SLOW), 8)
+    command = [BIN / "bench_load", "--url", daemon.ipc, "--points", "50000", "--check"]
+    command += ["--timeout", str(30 * SLOW), "--count", str(n), "--warmup", "0", "--json"]
+    load = subprocess.Popen(
+        command,
+        env=os.environ | {"VOXELD_TRANSPORT": transport},
+        stdout=subprocess.PIPE,
+    )
+    seen = set()
+    while load.poll() is None:
+        seen.add(shared_bytes(daemon))
+    assert load.stdout is not None
+    (step,) = json.load(load.stdout)["steps"]
+    calls = step["methods"][-1]
+    assert load.returncode == 0 and calls["wrong"] == 0 and calls["ok"] == n
+    assert seen <= ({0, 8 * MIB} if transport == "" else {0})
+    assert transport != "" or 8 * MIB in seen
+    wait_until(lambda: shared_bytes(daemon) == 0, 10 * SLOW, "its region to go")
 
 
 def test_bytes_that_change_meanwhile_harm_nobody(daemon: Daemon, region: Region) -> None:

@@ -9,7 +9,7 @@
 static const char *const names[WORK_FAMILIES] = {"always", "everysec", "dropped"};
 
 static const struct vxd_journal_options options = {
-    .probe_ms = 1, .sync_ms = 1000000, .n_wal_pages = 24};
+    .probe_ms = 1, .sync_ms = 1000000, .n_wal_pages = 24, .n_rest_pages = 24};
 
 /* Record n of family f, always the same. */
 static enum vxd_status make_record(int f, uint64_t n, struct vxd_record_bytes *out)

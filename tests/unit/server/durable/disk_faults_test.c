@@ -387,6 +387,38 @@ static void test_snapshot_is_due_once_and_trims(void)
     fault_disk_destroy(fixture.disk);
 }
 
+/* A long WAL goes into the database when nothing comes, and a very long one at once. */
+static void test_wal_is_copied_in_a_pause_or_when_very_long(void)
+{
+    const struct vxd_journal_options options[] = {
+        {.n_wal_pages = UINT32_MAX >> 1, .n_rest_pages = 4, .sync_ms = 1000000},
+        {.n_wal_pages = 4, .n_rest_pages = UINT32_MAX >> 1, .sync_ms = 1000000}};
+
+    for (int i = 0; i < 2; i++) {
+        struct fixture fixture = {0};
+        struct vxd_journal_stats stats;
+        uint64_t n_before;
+
+        REQUIRE(open_fixture(&fixture, &options[i]));
+        vxd_journal_get_stats(fixture.journal, &stats);
+        n_before = stats.n_checkpoints;
+        CHECK(put_family(&fixture, 7, "a", VXD_FSYNC_EVERYSEC, 1000000) == VXD_OK);
+        for (uint64_t n = 1; n <= 30; n++) {
+            CHECK(put_record(&fixture, 7, n, 4000) == VXD_OK);
+        }
+        for (int n = 0; n < 1000 && stats.n_checkpoints == n_before; n++) {
+            const struct timespec ms = {.tv_nsec = 10000000};
+
+            (void)nanosleep(&ms, NULL);
+            vxd_journal_get_stats(fixture.journal, &stats);
+        }
+        CHECK(stats.n_checkpoints > n_before);
+        CHECK(stats.is_available);
+        close_fixture(&fixture);
+        fault_disk_destroy(fixture.disk);
+    }
+}
+
 static void test_second_owner_is_refused(void)
 {
     struct fault_disk *disk = fault_disk_create();
@@ -548,6 +580,7 @@ int main(int argc, char **argv)
         VXD_TEST(test_policies_lose_what_they_say),
         VXD_TEST(test_loss_of_power_is_known_until_a_start_ends),
         VXD_TEST(test_snapshot_is_due_once_and_trims),
+        VXD_TEST(test_wal_is_copied_in_a_pause_or_when_very_long),
         VXD_TEST(test_second_owner_is_refused),
         VXD_TEST(test_start_removes_files_that_were_being_written),
         VXD_TEST(test_records_that_pack_well_are_not_all_read_ahead),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/transport/nng/sp.h"
+#include "proto/wire/sp.h"
 
 #include <string.h>
 

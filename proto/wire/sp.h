@@ -9,8 +9,8 @@
  *
  * All numbers are big-endian. Source: nanomsg's RFCs sp-tcp-mapping-01 and sp-request-reply-01;
  * for ipc nng's transport. */
-#ifndef VXD_SERVER_TRANSPORT_NNG_SP_H
-#define VXD_SERVER_TRANSPORT_NNG_SP_H
+#ifndef VXD_PROTO_WIRE_SP_H
+#define VXD_PROTO_WIRE_SP_H
 
 #include <stdbool.h>
 #include <stddef.h>
