@@ -15,6 +15,8 @@ enum {
 
 /* Of what is kept where a surface is still above max_bytes. */
 #define SHRINK 0.75
+/* Edges and ranks of all blocks of a volume whose surface one step plans. */
+#define PLAN_BYTES ((size_t)64 << 20)
 
 struct vxd_surface {
     struct vxd_surface_work work;
@@ -24,8 +26,9 @@ struct vxd_surface {
     struct vxd_buffer flags; /* by entry: is_chosen and places */
     struct vxd_buffer picked;
     struct vxd_buffer list;
-    struct vxd_buffer edges; /* and ranks */
-    struct vxd_buffer sums;  /* vertices, triangles, chosen */
+    struct vxd_buffer edges;   /* and ranks */
+    struct vxd_buffer sums;    /* vertices, triangles, chosen */
+    struct vxd_buffer planned; /* all of these where one step plans the surface */
 };
 
 static enum vxd_status check(const struct vxd_surface_args *args, struct vxd_err *err)
@@ -309,11 +312,118 @@ out:
     return status;
 }
 
+/* Lists, picks and counts, and ends earlier where that is too much. Blocking. */
+static enum vxd_status make_in_steps(struct vxd_queue *queue, struct vxd_volume *volume,
+                                     const struct vxd_surface_args *args,
+                                     struct vxd_surface *surface, struct vxd_err *err)
+{
+    enum vxd_status status;
+
+    VXD_TRY(pick(queue, volume, args, surface, err));
+    if (surface->work.n_picked > 0) {
+        VXD_TRY(count(queue, surface, err));
+        VXD_TRY(fit(queue, args, surface, err));
+    }
+out:
+    return status;
+}
+
+/* --- in one step ------------------------------------------------------------------------------- */
+
+/* Where one step can plan a surface: on a GPU, where the volume knows the neighbours of its blocks, and they
+ * are so few that arrays for all of them are no waste. */
+static bool is_planned(const struct vxd_surface *surface, size_t n_blocks)
+{
+    const struct vxd_volume_view *view = &surface->work.view;
+    size_t edge = (size_t)view->edge;
+
+    return view->neighbours != NULL && n_blocks > 0 &&
+           n_blocks <= PLAN_BYTES / (2 * 3 * edge * edge * sizeof(uint16_t));
+}
+
+/* Makes the arrays of a plan: those of is_chosen and of places, the list, edges and ranks, and the sums. */
+static enum vxd_status alloc_plan(struct vxd_queue *queue, struct vxd_surface *surface,
+                                  struct vxd_surface_plan *plan, struct vxd_err *err)
+{
+    struct vxd_surface_work *work = &surface->work;
+    size_t edge = (size_t)work->view.edge;
+    size_t n_rows = 3 * edge * edge * plan->n_blocks;
+    size_t total = 0;
+    size_t at[6];
+    char *base;
+    enum vxd_status status;
+
+    if (!vxd_layout_add(&total, work->view.capacity, sizeof(int32_t), &at[0]) ||
+        !vxd_layout_add(&total, work->view.capacity, 1, &at[1]) ||
+        !vxd_layout_add(&total, plan->n_blocks, sizeof(uint32_t), &at[2]) ||
+        !vxd_layout_add(&total, 2 * n_rows, sizeof(uint16_t), &at[3]) ||
+        !vxd_layout_add(&total, 3 * (plan->n_blocks + 1), sizeof(uint32_t), &at[4]) ||
+        !vxd_layout_add(&total, 5 * VXD_SURFACE_PLAN_GRID + 1, sizeof(uint32_t),
+                        &at[5])) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "%zu blocks are too many",
+                        plan->n_blocks);
+    }
+    VXD_TRY(vxd_device_alloc(queue, total, &surface->planned, err));
+    base = surface->planned.ptr;
+    work->places = (int32_t *)(void *)(base + at[0]);
+    work->is_chosen = (uint8_t *)(base + at[1]);
+    work->list = (uint32_t *)(void *)(base + at[2]);
+    work->edges = (uint16_t *)(void *)(base + at[3]);
+    work->ranks = work->edges + n_rows;
+    work->vertices = (uint32_t *)(void *)(base + at[4]);
+    work->triangles = work->vertices + plan->n_blocks + 1;
+    work->chosen = work->triangles + plan->n_blocks + 1;
+    plan->sums = (uint32_t *)(void *)(base + at[5]);
+    plan->arrived = plan->sums + 5 * VXD_SURFACE_PLAN_GRID;
+out:
+    return status;
+}
+
+/* Picks and counts in one step, and waits for it. Blocking. */
+static enum vxd_status make_plan(struct vxd_queue *queue,
+                                 const struct vxd_surface_args *args, size_t n_blocks,
+                                 struct vxd_surface *surface, struct vxd_err *err)
+{
+    struct vxd_surface_work *work = &surface->work;
+    struct vxd_surface_plan plan = {.n_blocks = n_blocks};
+    struct vxd_buffer host = {NULL, 0, VXD_SPACE_HOST};
+    const struct vxd_surface_report *report;
+    enum vxd_status status;
+
+    VXD_TRY(alloc_plan(queue, surface, &plan, err));
+    VXD_TRY(vxd_host_alloc(queue->context, sizeof *report, &host, err));
+    work->neighbours = work->view.neighbours;
+    work->begin = args->first < UINT32_MAX ? (uint32_t)args->first : UINT32_MAX;
+    work->end = args->limit > 0 && args->limit < UINT32_MAX - work->begin
+                    ? work->begin + (uint32_t)args->limit
+                    : UINT32_MAX;
+    plan.work = *work;
+    plan.report = host.ptr;
+    VXD_TRY(vxd_surface_plan_cuda(queue, &plan, err));
+    VXD_TRY(vxd_queue_wait(queue, err));
+    report = host.ptr;
+    work->n_picked = report->n_picked;
+    surface->counts = (struct vxd_surface_counts){
+        .n_vertices = report->n_vertices,
+        .n_triangles = report->n_triangles,
+        .n_blocks = report->n_chosen,
+        .n_listed = report->n_observed,
+        .next = work->end < report->n_observed ? work->end : report->n_observed};
+out:
+    if (status != VXD_OK) { /* what is queued may write to the host's memory */
+        (void)vxd_queue_wait(queue, NULL);
+    }
+    vxd_host_free(queue->context, &host);
+    return status;
+}
+
 enum vxd_status vxd_surface_create(struct vxd_queue *queue, struct vxd_volume *volume,
                                    const struct vxd_surface_args *args,
                                    struct vxd_surface **out, struct vxd_err *err)
 {
     struct vxd_surface *surface = NULL;
+    struct vxd_volume_info info;
+    bool is_made = false;
     enum vxd_status status;
 
     *out = NULL;
@@ -323,10 +433,17 @@ enum vxd_status vxd_surface_create(struct vxd_queue *queue, struct vxd_volume *v
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a surface");
     }
     surface->work = work_of(volume, args);
-    VXD_TRY(pick(queue, volume, args, surface, err));
-    if (surface->work.n_picked > 0) {
-        VXD_TRY(count(queue, surface, err));
-        VXD_TRY(fit(queue, args, surface, err));
+    vxd_volume_get_info(volume, &info);
+    if (VXD_ON_CUDA(queue->context) && is_planned(surface, info.n_blocks)) {
+        VXD_TRY(make_plan(queue, args, info.n_blocks, surface, err));
+        is_made = !is_above(args, &surface->counts);
+        if (!is_made) { /* its list does not say where to end */
+            vxd_device_free(queue, &surface->planned);
+            surface->work = work_of(volume, args);
+        }
+    }
+    if (!is_made) {
+        VXD_TRY(make_in_steps(queue, volume, args, surface, err));
     }
     *out = surface;
     return VXD_OK;
@@ -372,6 +489,7 @@ void vxd_surface_destroy(struct vxd_queue *queue, struct vxd_surface *surface)
     if (surface == NULL) {
         return;
     }
+    vxd_device_free(queue, &surface->planned);
     vxd_device_free(queue, &surface->sums);
     vxd_device_free(queue, &surface->edges);
     vxd_device_free(queue, &surface->list);

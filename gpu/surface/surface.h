@@ -59,7 +59,7 @@ struct vxd_surface_counts {
 struct vxd_surface;
 
 /* Counts the surface. Until it is destroyed the volume, which is borrowed, must not change.
- * Blocking: two counts are read, with max_bytes several times.
+ * Blocking: counts are read, with max_bytes several times.
  *
  * errors  INVALID_ARGUMENT    a box or weight that is not finite, an unknown kind
  *         RESOURCE_EXHAUSTED  no scratch (about 1 KB a block of 8^3, 4 KB of 16^3), or more

@@ -27,8 +27,10 @@ static void choose_blocks(void *args, size_t begin, size_t end)
     const struct vxd_surface_work *work = args;
 
     for (size_t i = begin; i < end; i++) {
-        work->is_chosen[work->entries[i]] =
-            (uint8_t)vxd_surface_is_asked(work, (uint32_t)i);
+        int32_t entry = work->entries[i];
+
+        work->is_chosen[entry] = (uint8_t)vxd_surface_is_asked(work, (uint32_t)i, entry,
+                                                               work->neighbours + 27 * i);
     }
 }
 
@@ -54,7 +56,8 @@ static void pick_blocks(void *args, size_t begin, size_t end)
     const struct vxd_surface_work *work = args;
 
     for (size_t i = begin; i < end; i++) {
-        work->picked[i] = (uint32_t)vxd_surface_is_picked(work, (uint32_t)i);
+        work->picked[i] =
+            (uint32_t)vxd_surface_is_picked(work, work->neighbours + 27 * i);
     }
 }
 

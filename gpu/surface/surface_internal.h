@@ -39,6 +39,30 @@ struct vxd_surface_work {
     struct vxd_surface_outputs out;
 };
 
+/* What a plan finds. */
+struct vxd_surface_report {
+    uint32_t n_observed;
+    uint32_t n_picked;
+    uint32_t n_vertices;
+    uint32_t n_triangles;
+    uint32_t n_chosen;
+};
+
+/* All of the steps below but the last in one, on a GPU: neighbours are those of the volume, so the list
+ * has entries, and what is n or n_picked long has place for n_blocks. Of `end`, UINT32_MAX is no end. */
+#define VXD_SURFACE_PLAN_GRID ((size_t)1024) /* thread blocks at most */
+struct vxd_surface_plan {
+    struct vxd_surface_work work;
+    size_t n_blocks;
+    uint32_t *sums; /* 5 a thread block */
+    uint32_t *arrived;
+    struct vxd_surface_report *report; /* host memory that the device writes */
+};
+
+enum vxd_status vxd_surface_plan_cuda(struct vxd_queue *queue,
+                                      const struct vxd_surface_plan *plan,
+                                      struct vxd_err *err);
+
 /* Which blocks are chosen: is_chosen, by entry. */
 enum vxd_status vxd_surface_choose_cpu(struct vxd_queue *queue,
                                        const struct vxd_surface_work *work,

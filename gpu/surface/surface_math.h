@@ -434,14 +434,13 @@ VXD_HD int vxd_surface_sample(const struct vxd_surface_work *work,
     const struct vxd_volume_view *view = &work->view;
     uint32_t voxel;
     int32_t entry = vxd_surface_locate(view, neighbours, x, y, z, &voxel);
-    uint64_t at;
+    /* Some voxel is loaded where there is none, so that no load waits for a branch. */
+    uint64_t at =
+        vxd_surface_voxel_index(view, entry >= 0 ? entry : neighbours[13], voxel);
 
-    if (entry < 0) {
-        return 0;
-    }
-    at = vxd_surface_voxel_index(view, entry, voxel);
     *distance = vxd_surface_distance(view, at);
-    return vxd_surface_is_known(vxd_surface_weight(view, at), work->min_weight);
+    return vxd_surface_is_known(vxd_surface_weight(view, at), work->min_weight) &&
+           entry >= 0;
 }
 
 /* The gradient at a voxel that is known, per voxel. */
@@ -581,12 +580,12 @@ VXD_HD int vxd_surface_depends_on(int x, int y, int z)
     return (x < 0 ? 1 : 0) + (y < 0 ? 1 : 0) + (z < 0 ? 1 : 0) < 2;
 }
 
-/* Whether the surface of a listed block is asked for. */
-VXD_HD int vxd_surface_is_asked(const struct vxd_surface_work *work, uint32_t i)
+/* Whether the surface of an observed block, the i-th of them, is asked for. */
+VXD_HD int vxd_surface_is_asked(const struct vxd_surface_work *work, uint32_t i,
+                                int32_t own, const int32_t *neighbours)
 {
     const struct vxd_volume_view *view = &work->view;
-    const int32_t *neighbours = work->neighbours + 27 * (uint64_t)i;
-    const int32_t *key = view->keys + 3 * (int64_t)work->entries[i];
+    const int32_t *key = view->keys + 3 * (int64_t)own;
     int is_newer = work->since == 0;
 
     if (i < work->begin || i >= work->end) {
@@ -607,10 +606,10 @@ VXD_HD int vxd_surface_is_asked(const struct vxd_surface_work *work, uint32_t i)
     return is_newer;
 }
 
-/* Whether a listed block is chosen, or owns vertices of a chosen one's cells. */
-VXD_HD int vxd_surface_is_picked(const struct vxd_surface_work *work, uint32_t i)
+/* Whether an observed block is chosen, or owns vertices of a chosen one's cells. */
+VXD_HD int vxd_surface_is_picked(const struct vxd_surface_work *work,
+                                 const int32_t *neighbours)
 {
-    const int32_t *neighbours = work->neighbours + 27 * (uint64_t)i;
     int is_picked = vxd_surface_chosen(work, neighbours, 1, 1, 1);
 
     for (int c = 0; c < 7 && !is_picked && work->is_mesh; c++) {

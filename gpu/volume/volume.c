@@ -260,7 +260,7 @@ static enum vxd_status make_volume(struct vxd_queue *queue,
     volume->version = version;
     volume->removed_version = removed_version;
     VXD_TRY(vxd_volume_rebuild_table(queue, volume, err));
-    VXD_TRY(vxd_device_alloc(queue, sizeof(struct vxd_frame_counts),
+    VXD_TRY(vxd_device_alloc(queue, 2 * sizeof(struct vxd_frame_counts),
                              &volume->frame_counts, err));
     vxd_volume_link(queue, volume, NULL, 0);
     VXD_TRY(vxd_queue_wait(queue, err)); /* another queue may use it next */

@@ -244,6 +244,9 @@ enum vxd_status vxd_volume_fuse_cuda(struct vxd_queue *queue,
     cudaStream_t stream = (cudaStream_t)queue->stream;
     enum vxd_status status;
 
+    if (vxd_volume_is_plain(call)) {
+        return vxd_volume_fuse_plain_cuda(queue, call, err);
+    }
     VXD_TRY(vxd_cuda_enter(queue->context, err));
     if (call->view.edge == 8) {
         (call->view.is_compact != 0 ? launch<8, true> : launch<8, false>)(call, stream);

@@ -35,13 +35,30 @@ static enum vxd_status resize_frame_map(struct vxd_queue *queue,
 {
     enum vxd_status status;
 
+    if (volume->frame_slots == n_slots) {
+        return VXD_OK;
+    }
     volume->frame_slots = 0;
-    VXD_TRY(resize(queue, &volume->frame_tags, n_slots * sizeof(uint64_t), err));
+    volume->frame_is_empty = false;
+    VXD_TRY(resize(queue, &volume->frame_tags,
+                   (VXD_ON_CUDA(queue->context) ? 2 : 1) * n_slots * sizeof(uint64_t),
+                   err));
     VXD_TRY(resize(queue, &volume->frame_entries, n_slots / 2 * sizeof(int32_t), err));
     VXD_TRY(resize(queue, &volume->frame_new, n_slots / 2 * sizeof(uint64_t), err));
     volume->frame_slots = n_slots;
 out:
     return status;
+}
+
+/* The tags and the counts of a half of the frame map. */
+static uint64_t *tags_of(const struct vxd_volume *volume, int half)
+{
+    return (uint64_t *)volume->frame_tags.ptr + (size_t)half * volume->frame_slots;
+}
+
+static struct vxd_frame_counts *counts_of(const struct vxd_volume *volume, int half)
+{
+    return (struct vxd_frame_counts *)volume->frame_counts.ptr + half;
 }
 
 /* Finds the touched blocks once, with the frame map as large as it is. Blocks until they are counted.
@@ -51,20 +68,27 @@ static enum vxd_status touch(struct vxd_queue *queue, struct vxd_volume *volume,
                              struct vxd_fuse_call *ahead, struct vxd_frame_counts *counts,
                              struct vxd_err *err)
 {
+    int half = VXD_ON_CUDA(queue->context) ? 1 - volume->frame_half : 0;
     struct vxd_touch_call call = {.frame = *frame,
-                                  .tags = volume->frame_tags.ptr,
+                                  .tags = tags_of(volume, half),
                                   .slot_mask = (uint32_t)volume->frame_slots - 1,
                                   .entries = volume->frame_entries.ptr,
                                   .codes = volume->frame_new.ptr,
                                   .depth = volume->frame_depth.ptr,
-                                  .counts = volume->frame_counts.ptr};
+                                  .counts = counts_of(volume, half),
+                                  .next_tags = tags_of(volume, 1 - half),
+                                  .next_counts = counts_of(volume, 1 - half),
+                                  .is_empty = volume->frame_is_empty};
     struct vxd_buffer host = {NULL, 0, VXD_SPACE_HOST};
     enum vxd_status status;
 
     vxd_volume_get_view(volume, &call.view);
     VXD_TRY(vxd_host_alloc(queue->context, sizeof *call.report, &host, err));
     call.report = host.ptr;
+    volume->frame_half = half;
+    volume->frame_is_empty = false;
     VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_touch)(queue, &call, err));
+    volume->frame_is_empty = true;
     VXD_TRY(vxd_queue_mark(queue, err));
     if (ahead != NULL) {
         ahead->view = call.view;
@@ -234,7 +258,7 @@ static enum vxd_status reach(struct vxd_queue *queue, struct vxd_volume *volume,
     struct vxd_buffer active = {NULL, 0, VXD_SPACE_DEVICE};
     struct vxd_buffer entries = {NULL, 0, VXD_SPACE_DEVICE};
     struct vxd_buffer host = {NULL, 0, VXD_SPACE_HOST};
-    struct vxd_reach_call call = {.tags = volume->frame_tags.ptr,
+    struct vxd_reach_call call = {.tags = tags_of(volume, volume->frame_half),
                                   .slot_mask = (uint32_t)volume->frame_slots - 1,
                                   .n = volume->n_blocks,
                                   .block_size =

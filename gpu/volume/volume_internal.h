@@ -58,6 +58,10 @@ struct vxd_volume {
     struct vxd_buffer frame_entries;
     struct vxd_buffer frame_new;
     struct vxd_buffer frame_counts; /* struct vxd_frame_counts */
+    /* CUDA: there are two such arrays of tags and two such counts, one behind the other; a touch uses
+     * those whose number is given, and empties the others for the next one. */
+    int frame_half;
+    bool frame_is_empty; /* the others are */
     /* float32, metres, 0 = no depth: an item that stands for no pixel, then the pixels */
     struct vxd_buffer frame_depth;
     size_t n_active;  /* blocks that the last activation's frame touches or carves */
@@ -111,6 +115,10 @@ struct vxd_touch_call {
     uint64_t *codes;  /* Morton codes of new blocks, likewise */
     float *depth;
     struct vxd_frame_counts *counts;
+    /* CUDA: those of the next touch, which this one empties, and whether its own are empty already. */
+    uint64_t *next_tags;
+    struct vxd_frame_counts *next_counts;
+    bool is_empty;
     /* Host memory that the device writes, where the counts are copied to at the end. */
     struct vxd_frame_counts *report;
 };
@@ -209,6 +217,12 @@ enum vxd_status vxd_volume_fuse_cpu(struct vxd_queue *queue,
 enum vxd_status vxd_volume_fuse_cuda(struct vxd_queue *queue,
                                      const struct vxd_fuse_call *call,
                                      struct vxd_err *err);
+
+/* Whether a frame is plain, and the fusion of one, both of CUDA. */
+bool vxd_volume_is_plain(const struct vxd_fuse_call *call);
+enum vxd_status vxd_volume_fuse_plain_cuda(struct vxd_queue *queue,
+                                           const struct vxd_fuse_call *call,
+                                           struct vxd_err *err);
 
 /* What a removal looks for, in voxels from the volume's origin. */
 struct vxd_clear_call {

@@ -245,6 +245,20 @@ VXD_HD float vxd_average(float d, float w, float d_new, float w_new)
     return vxd_addf(d, vxd_mulf(vxd_subf(d_new, d), vxd_divf(w_new, vxd_addf(w, w_new))));
 }
 
+/* 1 / a to the last bit, where both are normal numbers, without the care that a division takes of others;
+ * of those a device makes some number or NaN. */
+VXD_HD float vxd_inverse(float a)
+{
+#if defined(__CUDA_ARCH__)
+    float inverse;
+
+    asm volatile("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(a));
+    return __fmaf_rn(__fmaf_rn(-a, inverse, 1.0f), inverse, inverse);
+#else
+    return 1.0f / a;
+#endif
+}
+
 VXD_HD float vxd_weight_sum(float w, float w_new, float max_weight)
 {
     float sum = vxd_addf(w, w_new);
@@ -418,8 +432,12 @@ VXD_HD void vxd_cell_walk_start(struct vxd_cell_walk *walk, const float from[3],
         float length = vxd_subf(to[axis], from[axis]);
         float to_border = n > 0 ? vxd_subf((float)(from_cell[axis] + 1), from[axis])
                                 : vxd_subf(from[axis], (float)from_cell[axis]);
-        float inverse = vxd_divf(1.0f, n > 0 ? length : -length);
+        float size = n > 0 ? length : -length;
+        float inverse = 0;
 
+        if (n != 0) {
+            inverse = size > 1e-30f ? vxd_inverse(size) : vxd_divf(1.0f, size);
+        }
         walk->cell[axis] = from_cell[axis];
         walk->step[axis] = n > 0 ? 1 : -1;
         walk->n_left[axis] = n > 0 ? n : -n;

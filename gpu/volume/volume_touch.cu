@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The frame map on a GPU: the blocks that the rays of a frame's pixels touch.
  *
- * A thread takes a pixel, a thread block a tile of 32 x 8 pixels. It writes the pixel's depth in
- * metres for the integration and finds the ends of the ray; a pixel that takes the way of the one
- * before is left out. The others are walked, cell by cell. The rays of a tile touch the same few cells, so a small table in
- * shared memory, whose slots are exchanged, drops nearly all repetitions in front of the frame map
- * in global memory. Blocks that a tile is the first to claim there are kept until its rays are
- * walked: then the tile looks them up in the volume together, and lists them in places that it
- * reserves once, since thousands of additions to one word would wait for each other.
+ * A thread takes two pixels, one below the other, a thread block a tile of 32 x 16. It writes the
+ * pixels' depths in metres for the integration and finds the ends of their rays; a pixel that takes
+ * the way of the one to the left or above is left out. The others are walked, cell by cell. The rays
+ * of a tile touch the same few cells, so a small table in shared memory, whose slots are exchanged,
+ * drops nearly all repetitions in front of the frame map in global memory. Blocks that a tile is the
+ * first to claim there are kept until its rays are walked: then the tile looks them up in the volume
+ * together, and lists them in places that it reserves once, since thousands of additions to one word
+ * would wait for each other.
+ *
+ * There are two frame maps: a touch empties the other one, which the next touch uses, so that no
+ * launch has to do only that.
  *
  * Moved: 2 to 4 bytes in and 4 out a pixel, and 8 bytes a slot of the frame map. */
 #include "gpu/core/core_cuda.h"
 #include "gpu/volume/volume_internal.h"
 
 #define TILE_WIDTH 32
-#define TILE_HEIGHT 8
-#define N_THREADS (TILE_WIDTH * TILE_HEIGHT)
+#define TILE_HEIGHT 16
+#define ROWS 2 /* of pixels a thread */
+#define N_THREADS 256
+#define TILE_PIXELS (TILE_WIDTH * TILE_HEIGHT)
 #define N_RECENT 1024 /* a power of two */
 
 /* So many claims of a tile are reported at once, a power of two, and as few as that the claims that are
@@ -26,7 +32,7 @@
 struct tile {
     unsigned long long recent[N_RECENT];
     uint64_t claimed[N_THREADS];
-    float ends[6][N_THREADS]; /* of the rays that are walked: from, to */
+    float ends[6][TILE_PIXELS]; /* of the rays that are walked: from, to */
     uint32_t n_walks;
     uint32_t n_claimed; /* may be more: those are listed one by one */
     uint32_t n_taken;   /* slots of the frame map, as last seen */
@@ -190,23 +196,36 @@ static __device__ __forceinline__ void aim(const struct vxd_frame_form *frame, f
     }
 }
 
-/* Whether the pixel to the left, which is the lane before, takes the same way: the same end cells,
- * on one line of the grid. All lanes of the warp call it. */
+/* Whether a pixel takes the way of another one, whose end cells are given: the same end cells, on one line
+ * of the grid. */
+static __device__ __forceinline__ bool
+is_same_way(const struct segment *segment, const int32_t from[3], const int32_t to[3])
+{
+    bool is_same = true;
+    int n_axes = 0;
+
+    for (int axis = 0; axis < 3; axis++) {
+        is_same = is_same && from[axis] == segment->from_cell[axis] &&
+                  to[axis] == segment->to_cell[axis];
+        n_axes += from[axis] != to[axis] ? 1 : 0;
+    }
+    return is_same && n_axes <= 1;
+}
+
+/* Whether the pixel to the left, which is the lane before, takes the same way. All lanes of the warp call
+ * it. */
 static __device__ __forceinline__ bool as_before(const struct segment *segment,
                                                  bool is_kept)
 {
-    int n_axes = 0;
-    bool is_same = __shfl_up_sync(0xffffffffu, is_kept ? 1 : 0, 1) != 0;
+    bool has_left = __shfl_up_sync(0xffffffffu, is_kept ? 1 : 0, 1) != 0;
+    int32_t from[3];
+    int32_t to[3];
 
     for (int axis = 0; axis < 3; axis++) {
-        int32_t from = __shfl_up_sync(0xffffffffu, segment->from_cell[axis], 1);
-        int32_t to = __shfl_up_sync(0xffffffffu, segment->to_cell[axis], 1);
-
-        is_same =
-            is_same && from == segment->from_cell[axis] && to == segment->to_cell[axis];
-        n_axes += from != to ? 1 : 0;
+        from[axis] = __shfl_up_sync(0xffffffffu, segment->from_cell[axis], 1);
+        to[axis] = __shfl_up_sync(0xffffffffu, segment->to_cell[axis], 1);
     }
-    return is_same && n_axes <= 1 && (threadIdx.x & 31) != 0;
+    return has_left && (threadIdx.x & 31) != 0 && is_same_way(segment, from, to);
 }
 
 static __device__ __forceinline__ void touch_ray(const struct vxd_touch_call *call,
@@ -266,31 +285,55 @@ static __device__ __forceinline__ void take_walk(const struct tile *tile, unsign
     }
 }
 
-/* Empties the frame map, two slots a thread. */
-static __global__ void __launch_bounds__(N_THREADS)
-    empty_kernel(const __grid_constant__ struct vxd_touch_call call)
+/* Empties a frame map, two slots at a time, by n threads of which this is number i. */
+static __device__ __forceinline__ void empty_map(uint64_t *tags, uint32_t slot_mask,
+                                                 struct vxd_frame_counts *counts,
+                                                 size_t i, size_t n)
 {
-    size_t i = (size_t)blockIdx.x * N_THREADS + threadIdx.x;
-
-    if (i <= call.slot_mask / 2) {
-        ((ulonglong2 *)call.tags)[i] = make_ulonglong2(VXD_BLOCK_EMPTY, VXD_BLOCK_EMPTY);
-    }
     if (i == 0) {
-        *call.counts = {};
+        *counts = {};
+    }
+    for (; i <= slot_mask / 2; i += n) {
+        ((ulonglong2 *)tags)[i] = make_ulonglong2(VXD_BLOCK_EMPTY, VXD_BLOCK_EMPTY);
     }
 }
 
+static __global__ void __launch_bounds__(N_THREADS)
+    empty_kernel(const __grid_constant__ struct vxd_touch_call call)
+{
+    empty_map(call.tags, call.slot_mask, call.counts,
+              (size_t)blockIdx.x * N_THREADS + threadIdx.x,
+              (size_t)gridDim.x * N_THREADS);
+}
+
+static __device__ __forceinline__ float read_depth(const struct vxd_touch_call *call,
+                                                   int u, int v)
+{
+    const struct vxd_frame_form *frame = &call->frame;
+
+    return u < frame->camera.width && v < frame->camera.height
+               ? vxd_frame_depth(frame,
+                                 (size_t)v * (size_t)frame->camera.width + (size_t)u)
+               : 0;
+}
+
 template <bool IS_BENT>
-static __global__ void __launch_bounds__(N_THREADS, IS_BENT ? 4 : 6)
+static __global__ void __launch_bounds__(N_THREADS, IS_BENT ? 3 : 5)
     touch_kernel(const __grid_constant__ struct vxd_touch_call call)
 {
     __shared__ struct tile tile;
+    unsigned block = blockIdx.y * gridDim.x + blockIdx.x;
     int u = (int)(blockIdx.x * TILE_WIDTH + threadIdx.x % TILE_WIDTH);
-    int v = (int)(blockIdx.y * TILE_HEIGHT + threadIdx.x / TILE_WIDTH);
+    int v =
+        (int)(blockIdx.y * (N_THREADS / TILE_WIDTH) + threadIdx.x / TILE_WIDTH) * ROWS;
     struct segment segment;
-    bool is_kept;
-    float z = 0;
+    bool was_kept = false;
+    float z[ROWS];
 
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        z[i] = read_depth(&call, u, v + i);
+    }
     for (unsigned i = threadIdx.x; i < N_RECENT; i += N_THREADS) {
         tile.recent[i] = VXD_BLOCK_EMPTY;
     }
@@ -301,25 +344,40 @@ static __global__ void __launch_bounds__(N_THREADS, IS_BENT ? 4 : 6)
         tile.n[0] = 0;
         tile.n[1] = 0;
     }
+    empty_map(call.next_tags, call.slot_mask, call.next_counts,
+              (size_t)block * N_THREADS + threadIdx.x,
+              (size_t)gridDim.x * gridDim.y * N_THREADS);
+    if (block == 0 && threadIdx.x == 0) {
+        call.depth[0] = 0;
+    }
     __syncthreads();
-    if (u < call.frame.camera.width && v < call.frame.camera.height) {
-        size_t pixel = (size_t)v * (size_t)call.frame.camera.width + (size_t)u;
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        const struct segment before = segment;
+        bool is_kept;
+        bool walks;
 
-        z = vxd_frame_depth(&call.frame, pixel);
-        call.depth[1 + pixel] = z;
-        if (pixel == 0) {
-            call.depth[0] = 0;
+        if (u < call.frame.camera.width && v + i < call.frame.camera.height) {
+            call.depth[1 + (size_t)(v + i) * (size_t)call.frame.camera.width +
+                       (size_t)u] = z[i];
         }
+        aim<IS_BENT>(&call.frame, (float)u, (float)(v + i), z[i], &segment);
+        is_kept =
+            z[i] > 0 && vxd_frame_keeps(&call.frame, segment.from_cell, segment.to_cell);
+        if (z[i] > 0 && !is_kept) {
+            (void)atomicAdd(&call.counts->n_dropped, 1u);
+        }
+        walks = !as_before(&segment, is_kept) && is_kept;
+        if (i > 0) {
+            walks = walks && !(was_kept &&
+                               is_same_way(&segment, before.from_cell, before.to_cell));
+        }
+        was_kept = is_kept;
+        keep_walk(&segment, walks, &tile);
     }
-    aim<IS_BENT>(&call.frame, (float)u, (float)v, z, &segment);
-    is_kept = z > 0 && vxd_frame_keeps(&call.frame, segment.from_cell, segment.to_cell);
-    if (z > 0 && !is_kept) {
-        (void)atomicAdd(&call.counts->n_dropped, 1u);
-    }
-    keep_walk(&segment, !as_before(&segment, is_kept) && is_kept, &tile);
     __syncthreads();
-    if (threadIdx.x < tile.n_walks) {
-        take_walk(&tile, threadIdx.x, &segment);
+    for (uint32_t i = threadIdx.x; i < tile.n_walks; i += N_THREADS) {
+        take_walk(&tile, i, &segment);
         touch_ray(&call, &segment, &tile);
     }
     __syncthreads();
@@ -336,15 +394,18 @@ enum vxd_status vxd_volume_touch_cuda(struct vxd_queue *queue,
     dim3 grid((unsigned)(call->frame.camera.width + TILE_WIDTH - 1) / TILE_WIDTH,
               (unsigned)(call->frame.camera.height + TILE_HEIGHT - 1) / TILE_HEIGHT);
     unsigned n_empty = ((call->slot_mask + 1) / 2 + N_THREADS - 1) / N_THREADS;
+    cudaStream_t stream = (cudaStream_t)queue->stream;
     enum vxd_status status;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
-    empty_kernel<<<n_empty, N_THREADS, 0, (cudaStream_t)queue->stream>>>(*call);
-    VXD_TRY(vxd_cuda_launched(queue->context, "empty_kernel", err));
+    if (!call->is_empty) {
+        empty_kernel<<<n_empty, N_THREADS, 0, stream>>>(*call);
+        VXD_TRY(vxd_cuda_launched(queue->context, "empty_kernel", err));
+    }
     if (call->frame.is_deformed != 0) {
-        touch_kernel<true><<<grid, N_THREADS, 0, (cudaStream_t)queue->stream>>>(*call);
+        touch_kernel<true><<<grid, N_THREADS, 0, stream>>>(*call);
     } else {
-        touch_kernel<false><<<grid, N_THREADS, 0, (cudaStream_t)queue->stream>>>(*call);
+        touch_kernel<false><<<grid, N_THREADS, 0, stream>>>(*call);
     }
     VXD_TRY(vxd_cuda_launched(queue->context, "touch_kernel", err));
 out:

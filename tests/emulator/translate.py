@@ -121,7 +121,7 @@ def assembly(text: str) -> str:
         end = end_of(text, match.end() - 1)
         parts = split(text[match.end() : end - 1], ":")
         code = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', parts[0])).replace("\\n", " ")
-        name = re.search(r"\b(ld|st|prefetch|fence|atom\S*cas\.b128|atom\S*cas\.b32)\b", code)
+        name = re.search(r"\b(ld|st|rcp|prefetch|fence|atom\S*cas\.b128|atom\S*cas\.b32)\b", code)
         operands = []
         for part in parts[1:3]:
             for operand in split(part, ","):
@@ -136,6 +136,8 @@ def assembly(text: str) -> str:
         }
         if name is None:
             call = f'emu_ptx_unknown("{code}")'
+        elif name[1] == "rcp":
+            call = f"{operands[0]} = 1.0f / ({operands[1]})"
         else:
             cas = "emu_ptx_cas32" if name[1].endswith("b32") else "emu_ptx_cas128"
             call = f"{known.get(name[1], cas)}({', '.join(operands)})"

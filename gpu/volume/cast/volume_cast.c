@@ -246,8 +246,10 @@ static void init_cells(const struct vxd_cast_call *cast, struct vxd_cells_call *
         call->by_1[axis] = (float)((double)row[2] - by_u * (double)camera->cx -
                                    by_v * (double)camera->cy);
         for (int j = 0; j < 3; j++) {
-            call->half[axis] +=
-                0.50001f * fabsf(cast->to_camera[3 * axis + j]) * cast->view.voxel_size;
+            float size = fabsf(cast->to_camera[3 * axis + j]) * cast->view.voxel_size;
+
+            call->half[axis] += 0.50001f * size;
+            call->spread[3 * axis + j] = 1.00002f * size;
         }
     }
     call->least_z = fmaxf(0.999f * cast->depth_min, 1e-3f * cast->view.voxel_size);
@@ -276,7 +278,6 @@ static enum vxd_status cast_cells(struct vxd_queue *queue,
     bool has_list = VXD_ON_CUDA(queue->context);
     size_t n_bytes = 0;
     size_t entries = 0;
-    size_t inverses = 0;
     size_t crossings = 0;
     size_t n_entries = 0;
     struct vxd_cells_call call;
@@ -284,8 +285,6 @@ static enum vxd_status cast_cells(struct vxd_queue *queue,
 
     init_cells(cast, &call);
     if (!vxd_layout_add(&n_bytes, has_list ? most : 0, VXD_CELLS_ENTRY_BYTES, &entries) ||
-        !vxd_layout_add(&n_bytes, has_list ? n_pixels : 0, 4 * sizeof(float),
-                        &inverses) ||
         !vxd_layout_add(&n_bytes, n_pixels, sizeof(uint64_t), &crossings) ||
         !vxd_layout_add(&n_bytes, 1, sizeof(uint32_t), &n_entries)) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "%zu pixels are too many",
@@ -295,7 +294,6 @@ static enum vxd_status cast_cells(struct vxd_queue *queue,
     call.crossings = (uint64_t *)(void *)((char *)scratch->ptr + crossings);
     if (has_list) {
         call.entries = (char *)scratch->ptr + entries;
-        call.inverses = (float *)(void *)((char *)scratch->ptr + inverses);
         call.n_entries = (uint32_t *)(void *)((char *)scratch->ptr + n_entries);
         call.max_entries = (uint32_t)most;
     }

@@ -14,15 +14,15 @@
 #include "gpu/volume/cast/volume_cast_internal.h"
 
 #define N_THREADS 128
-#define N_WARPS (N_THREADS / 32)
+#define N_WARPS 4 /* that take cubes together */
 #define SIDE VXD_CELLS_SIDE
 #define VOXELS VXD_CELLS_VOXELS
 #define ROWS VXD_CELLS_ROWS
 #define N_CELLS (SIDE * SIDE * SIDE)
 
 /* So many threads try the pixels of an entry, which has no more than MOST_PIXELS or one row. */
-#define N_TOGETHER 4
-#define MOST_PIXELS 16
+#define N_TOGETHER 2
+#define MOST_PIXELS 8
 #define TRY_BLOCKS_A_MULTIPROCESSOR 9 /* as many as fit */
 
 /* What is the same for all rays of a kind of volume is a constant of its kernel. */
@@ -297,28 +297,6 @@ static __device__ __forceinline__ int rows_together(int n_u)
     return n_u < MOST_PIXELS ? MOST_PIXELS / n_u : 1;
 }
 
-/* The pixels to try for a cell of the cube whose low voxel is given, and the number of entries that take
- * them. */
-static __device__ __forceinline__ int project_cell(const struct vxd_cells_call *call,
-                                                   const int32_t low[3], int packed,
-                                                   struct pixels *pixels)
-{
-    int32_t cell[3] = {low[0] + (packed & (SIDE - 1)),
-                       low[1] + (packed >> 3 & (SIDE - 1)), low[2] + (packed >> 6)};
-    struct vxd_cells_rect rect;
-    int rows;
-
-    if (!vxd_cells_project(call, cell, 1, &rect)) {
-        return 0;
-    }
-    pixels->first_u = (uint16_t)rect.first_u;
-    pixels->first_v = (uint16_t)rect.first_v;
-    pixels->n_u = (uint16_t)(rect.last_u - rect.first_u + 1);
-    pixels->n_v = (uint16_t)(rect.last_v - rect.first_v + 1);
-    rows = rows_together(pixels->n_u);
-    return (pixels->n_v + rows - 1) / rows;
-}
-
 /* A cell, as rays meet it. */
 struct cell {
     int32_t low[3];
@@ -357,18 +335,35 @@ static __device__ __forceinline__ void take_cell(const struct vxd_cells_call *ca
     }
 }
 
+/* The pixels to try for a cell, and the number of entries that take them. */
+static __device__ __forceinline__ int project_cell(const struct vxd_cells_call *call,
+                                                   const struct cell *cell,
+                                                   struct pixels *pixels)
+{
+    struct vxd_cells_rect rect;
+    int rows;
+
+    if (!vxd_cells_project_surface(call, cell->low, cell->d, &rect)) {
+        return 0;
+    }
+    pixels->first_u = (uint16_t)rect.first_u;
+    pixels->first_v = (uint16_t)rect.first_v;
+    pixels->n_u = (uint16_t)(rect.last_u - rect.first_u + 1);
+    pixels->n_v = (uint16_t)(rect.last_v - rect.first_v + 1);
+    rows = rows_together(pixels->n_u);
+    return (pixels->n_v + rows - 1) / rows;
+}
+
 static __device__ __forceinline__ void meet(const struct vxd_cells_call *call,
                                             const struct cell *cell, int u, int v)
 {
     size_t row = (size_t)(v - call->cast.first_row * VXD_CAST_TILE);
     size_t pixel = row * (size_t)call->cast.camera.width + (size_t)u;
-    float4 inverse = ((const float4 *)call->inverses)[pixel];
-    struct vxd_cells_ray ray = {{vxd_cells_direction(call, 0, u, v),
-                                 vxd_cells_direction(call, 1, u, v),
-                                 vxd_cells_direction(call, 2, u, v)},
-                                {inverse.x, inverse.y, inverse.z}};
-    uint64_t word = vxd_cells_crossing(call, &ray, cell->low, cell->d, cell->number);
+    struct vxd_cells_ray ray;
+    uint64_t word;
 
+    vxd_cells_aim(call, u, v, &ray);
+    word = vxd_cells_crossing(call, &ray, cell->low, cell->d, cell->number);
     if (word != VXD_CELLS_NONE) {
         (void)atomicMin((unsigned long long *)&call->crossings[pixel],
                         (unsigned long long)word);
@@ -429,10 +424,16 @@ hand_on(const struct vxd_cells_call *all, const struct vxd_cells_call *call,
 {
     int packed = cube->cells[which < n_cells ? which : 0];
     struct pixels pixels = {0, 0, 0, 0};
-    int n = which < n_cells ? project_cell(call, low, packed, &pixels) : 0;
-    int end = sum_to(n);
-    int total = __shfl_sync(0xffffffffu, end, 31);
+    struct cell cell;
     uint32_t first = 0;
+    int total;
+    int end;
+    int n;
+
+    take_cell(call, cube, low, packed, &cell);
+    n = which < n_cells ? project_cell(call, &cell, &pixels) : 0;
+    end = sum_to(n);
+    total = __shfl_sync(0xffffffffu, end, 31);
 
     if (total == 0) {
         return;
@@ -444,9 +445,6 @@ hand_on(const struct vxd_cells_call *all, const struct vxd_cells_call *call,
     if (first > call->max_entries || (uint32_t)total > call->max_entries - first) {
         try_cells(all, cube, low, packed, pixels, first, (uint32_t)total);
     } else if (n > 0) {
-        struct cell cell;
-
-        take_cell(call, cube, low, packed, &cell);
         list_entries(call, &cell, &pixels, first + (uint32_t)(end - n));
     }
     __syncwarp();
@@ -486,30 +484,24 @@ static __global__ void __launch_bounds__(N_THREADS, TRY_BLOCKS_A_MULTIPROCESSOR)
     }
 }
 
-/* No entries and no crossing yet, and the inverse direction of each pixel. */
+/* No entries and no crossing yet. */
 static __global__ void __launch_bounds__(N_THREADS)
-    aim_kernel(const __grid_constant__ struct vxd_cells_call call, unsigned n_pixels)
+    empty_kernel(uint64_t *crossings, unsigned n_pixels, uint32_t *n_entries)
 {
-    unsigned pixel = blockIdx.x * N_THREADS + threadIdx.x;
+    unsigned i = blockIdx.x * N_THREADS + threadIdx.x;
 
-    if (pixel == 0) {
-        *call.n_entries = 0;
+    if (i == 0) {
+        *n_entries = 0;
     }
-    if (pixel < n_pixels) {
-        int u = (int)(pixel % (unsigned)call.cast.camera.width);
-        int v = (int)(pixel / (unsigned)call.cast.camera.width) +
-                call.cast.first_row * VXD_CAST_TILE;
-        struct vxd_cells_ray ray;
-
-        vxd_cells_aim(&call, u, v, &ray);
-        ((float4 *)call.inverses)[pixel] =
-            make_float4(ray.inverse[0], ray.inverse[1], ray.inverse[2], 0);
-        call.crossings[pixel] = VXD_CELLS_NONE;
+    if (2 * i + 1 < n_pixels) {
+        ((ulonglong2 *)crossings)[i] = make_ulonglong2(VXD_CELLS_NONE, VXD_CELLS_NONE);
+    } else if (2 * i < n_pixels) {
+        crossings[2 * i] = VXD_CELLS_NONE;
     }
 }
 
 template <int SHIFT, bool IS_COMPACT>
-static __global__ void __launch_bounds__(N_THREADS, 8)
+static __global__ void __launch_bounds__(32 * N_WARPS, 32 / N_WARPS)
     cells_kernel(const __grid_constant__ struct vxd_cells_call all, unsigned n_cubes)
 {
     constexpr int n_parts = 1 << 3 * (SHIFT - 3);
@@ -587,7 +579,7 @@ static __global__ void __launch_bounds__(N_THREADS, 8)
 }
 
 /* A warp takes 8 x 4 pixels, so that what it reads is near together. */
-template <int SHIFT, bool IS_COMPACT, bool HAS_COLOUR>
+template <int SHIFT, bool IS_COMPACT, bool HAS_COLOUR, bool IS_LINKED>
 static __global__ void __launch_bounds__(N_THREADS)
     show_kernel(const __grid_constant__ struct vxd_cells_call all)
 {
@@ -600,6 +592,9 @@ static __global__ void __launch_bounds__(N_THREADS)
 
     specialise<SHIFT, IS_COMPACT>(&call);
     call.cast.colour = HAS_COLOUR ? all.cast.colour : NULL;
+    if (IS_LINKED && call.cast.view.neighbours == NULL) {
+        return; /* never: but now the table is not looked into */
+    }
     if (u < call.cast.camera.width && v < call.cast.camera.height) {
         vxd_cells_pixel(&call, u, v);
     }
@@ -617,17 +612,22 @@ static void launch(const struct vxd_cells_call *call, int n_multiprocessors,
     dim3 grid((unsigned)(call->cast.camera.width + 15) / 16,
               (unsigned)(call->cast.end_row - call->cast.first_row));
 
-    aim_kernel<<<(n_pixels + N_THREADS - 1) / N_THREADS, N_THREADS, 0, stream>>>(
-        *call, n_pixels);
+    empty_kernel<<<(n_pixels / 2 + N_THREADS) / N_THREADS, N_THREADS, 0, stream>>>(
+        call->crossings, n_pixels, call->n_entries);
     if (n_cubes > 0) {
         cells_kernel<SHIFT, IS_COMPACT>
-            <<<(n_cubes + N_WARPS - 1) / N_WARPS, N_THREADS, 0, stream>>>(*call, n_cubes);
+            <<<(n_cubes + N_WARPS - 1) / N_WARPS, 32 * N_WARPS, 0, stream>>>(*call,
+                                                                             n_cubes);
         try_kernel<<<n_try_blocks, N_THREADS, 0, stream>>>(*call);
     }
-    if (call->cast.colour != NULL) {
-        show_kernel<SHIFT, IS_COMPACT, true><<<grid, N_THREADS, 0, stream>>>(*call);
+    if (call->cast.view.neighbours == NULL) {
+        show_kernel<SHIFT, IS_COMPACT, true, false>
+            <<<grid, N_THREADS, 0, stream>>>(*call);
+    } else if (call->cast.colour != NULL) {
+        show_kernel<SHIFT, IS_COMPACT, true, true><<<grid, N_THREADS, 0, stream>>>(*call);
     } else {
-        show_kernel<SHIFT, IS_COMPACT, false><<<grid, N_THREADS, 0, stream>>>(*call);
+        show_kernel<SHIFT, IS_COMPACT, false, true>
+            <<<grid, N_THREADS, 0, stream>>>(*call);
     }
 }
 

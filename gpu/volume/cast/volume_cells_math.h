@@ -24,6 +24,9 @@
 /* Pixels by which the rectangle of a cell is widened, for the rounding of projections. */
 #define VXD_CELLS_MARGIN 0.02f
 
+/* Voxels by which the part of a cell that the surface goes through is widened, for rounding. */
+#define VXD_CELLS_SLACK 0.01f
+
 /* The inverse of a direction is that of at least so many voxels a metre, so that it is finite; no
  * position in a volume can tell it from 0. */
 #define VXD_CELLS_PARALLEL 1e-18f
@@ -35,13 +38,12 @@ struct vxd_cells_call {
     float by_v[3];
     float by_1[3];
     float half[3]; /* half the extent of a cell on the axes of the camera, metres */
+    float spread
+        [9]; /* extents on the camera's axes of a voxel's length on each of the map's */
     float least_z; /* of a cell that is projected, metres */
     /* The nearest crossing of each pixel of the rows that are cast: float bits of its depth, above
      * the cell's number, above whether the surface is seen from behind. */
     uint64_t *crossings;
-    /* 1 / direction of each pixel of the rows, four floats a pixel, the last unused; NULL: computed
-     * where it is needed. */
-    float *inverses;
     /* Cells and the pixels to try for each, where one step lists them for the next: max_entries of
      * VXD_CELLS_ENTRY_BYTES; NULL: one step does both. */
     void *entries;
@@ -106,30 +108,20 @@ VXD_HD void vxd_cells_interval(float at, float half, float near_inverse,
     *last = vxd_cells_ceil(vxd_addf(high, VXD_CELLS_MARGIN), n) - 1;
 }
 
-/* The pixels whose rays may meet a cube of n cells a side from voxel `low`, relative to the camera's
- * block; false: none. */
-VXD_HD bool vxd_cells_project(const struct vxd_cells_call *call, const int32_t low[3],
-                              int n, struct vxd_cells_rect *rect)
+/* The pixels whose rays may meet a box: its centre from the camera on the axes of the map, and half of its
+ * extent on those of the camera, metres; false: none. */
+VXD_HD bool vxd_cells_project_box(const struct vxd_cells_call *call, const float p[3],
+                                  const float half[3], struct vxd_cells_rect *rect)
 {
     const struct vxd_cast_call *cast = &call->cast;
     const struct vxd_camera_form *camera = &cast->camera;
     int first_row = cast->first_row * VXD_CAST_TILE;
-    float to_centre = vxd_mulf(0.5f, (float)(n + 1));
-    float p[3];
     float at[3];
-    float half[3];
     float near_z;
     float far_z;
     float near_inverse;
     float far_inverse;
 
-    VXD_UNROLL
-    for (int axis = 0; axis < 3; axis++) {
-        p[axis] =
-            vxd_mulf(vxd_subf(vxd_addf((float)low[axis], to_centre), cast->offset[axis]),
-                     cast->view.voxel_size);
-        half[axis] = vxd_mulf(call->half[axis], (float)n);
-    }
     VXD_UNROLL
     for (int axis = 0; axis < 3; axis++) {
         const float *r = &cast->to_camera[3 * (size_t)axis];
@@ -150,6 +142,129 @@ VXD_HD bool vxd_cells_project(const struct vxd_cells_call *call, const int32_t l
                        vxd_cast_end_row(cast), &rect->first_v, &rect->last_v);
     rect->first_v = rect->first_v > first_row ? rect->first_v : first_row;
     return rect->first_u <= rect->last_u && rect->first_v <= rect->last_v;
+}
+
+/* Centre of a cube of n cells a side from voxel `low`, relative to the camera's block: metres from the
+ * camera on the axes of the map. */
+VXD_HD void vxd_cells_centre(const struct vxd_cast_call *cast, const int32_t low[3],
+                             int n, float p[3])
+{
+    float to_centre = vxd_mulf(0.5f, (float)(n + 1));
+
+    VXD_UNROLL
+    for (int axis = 0; axis < 3; axis++) {
+        p[axis] =
+            vxd_mulf(vxd_subf(vxd_addf((float)low[axis], to_centre), cast->offset[axis]),
+                     cast->view.voxel_size);
+    }
+}
+
+/* The pixels whose rays may meet a cube of n cells a side; false: none. */
+VXD_HD bool vxd_cells_project(const struct vxd_cells_call *call, const int32_t low[3],
+                              int n, struct vxd_cells_rect *rect)
+{
+    float p[3];
+    float half[3];
+
+    vxd_cells_centre(&call->cast, low, n, p);
+    VXD_UNROLL
+    for (int axis = 0; axis < 3; axis++) {
+        half[axis] = vxd_mulf(call->half[axis], (float)n);
+    }
+    return vxd_cells_project_box(call, p, half, rect);
+}
+
+/* Which corners of a cell are clearly in front of the surface, and which behind it: farther than `least`,
+ * which is more than what a distance between them is off by rounding. */
+struct vxd_cells_sides {
+    uint32_t fronts;
+    uint32_t backs;
+    float least;
+};
+
+VXD_HD void vxd_cells_sides_of(const float d[8], struct vxd_cells_sides *sides)
+{
+    float most = 1e-30f;
+
+    VXD_UNROLL
+    for (int corner = 0; corner < 8; corner++) {
+        most = vxd_cells_most(most, fabsf(d[corner]));
+    }
+    sides->least = vxd_mulf(most, 1e-6f);
+    sides->fronts = 0;
+    sides->backs = 0;
+    VXD_UNROLL
+    for (int corner = 0; corner < 8; corner++) {
+        sides->fronts |= d[corner] > sides->least ? 1u << corner : 0;
+        sides->backs |= d[corner] < -sides->least ? 1u << corner : 0;
+    }
+}
+
+/* The part of a cell on an axis, from 0 to 1, outside of which no ray changes its sign. The distance is
+ * linear between four edges of that axis; if all four begin on one side, it stays there up to the first
+ * that leaves it; so behind the last, if all end on one side. */
+VXD_HD void vxd_cells_slab(const float d[8], const struct vxd_cells_sides *sides,
+                           int axis, float *begin, float *end)
+{
+    const int bit = 1 << axis;
+    const uint32_t face = axis == 0 ? 0x55u : axis == 1 ? 0x33u : 0x0fu;
+    bool begins_in_front = (sides->fronts & face) == face;
+    bool ends_in_front = (sides->fronts >> bit & face) == face;
+    bool begins = begins_in_front || (sides->backs & face) == face;
+    bool ends = ends_in_front || (sides->backs >> bit & face) == face;
+    uint32_t as_begin = begins_in_front ? sides->fronts : sides->backs;
+    uint32_t as_end = ends_in_front ? sides->fronts : sides->backs;
+    float first = 1;
+    float last = 0;
+
+    VXD_UNROLL
+    for (int corner = 0; corner < 8; corner++) {
+        if ((corner & bit) == 0) {
+            float a = d[corner];
+            float b = d[corner | bit];
+            float inverse =
+                vxd_inverse(vxd_cells_most(fabsf(vxd_subf(a, b)), sides->least));
+            float in = vxd_mulf(vxd_subf(fabsf(a), sides->least), inverse);
+            float out =
+                vxd_subf(1.0f, vxd_mulf(vxd_subf(fabsf(b), sides->least), inverse));
+
+            first = (as_begin >> (corner | bit) & 1u) == 0 && in < first ? in : first;
+            last = (as_end >> corner & 1u) == 0 && out > last ? out : last;
+        }
+    }
+    *begin = begins ? first : 0;
+    *end = ends ? last : 1;
+}
+
+/* The pixels whose rays may change their sign in a cell; false: none. */
+VXD_HD bool vxd_cells_project_surface(const struct vxd_cells_call *call,
+                                      const int32_t low[3], const float d[8],
+                                      struct vxd_cells_rect *rect)
+{
+    const struct vxd_cast_call *cast = &call->cast;
+    struct vxd_cells_sides sides;
+    float half[3] = {0, 0, 0};
+    float p[3];
+
+    vxd_cells_sides_of(d, &sides);
+    vxd_cells_centre(cast, low, 1, p);
+    VXD_UNROLL
+    for (int axis = 0; axis < 3; axis++) {
+        float begin;
+        float end;
+        float shift;
+        float size;
+
+        vxd_cells_slab(d, &sides, axis, &begin, &end);
+        shift = vxd_subf(vxd_mulf(0.5f, vxd_addf(begin, end)), 0.5f);
+        size = vxd_addf(vxd_mulf(0.5f, vxd_subf(end, begin)), VXD_CELLS_SLACK);
+        p[axis] = vxd_addf(p[axis], vxd_mulf(shift, cast->view.voxel_size));
+        VXD_UNROLL
+        for (int to = 0; to < 3; to++) {
+            half[to] = vxd_addf(half[to], vxd_mulf(call->spread[3 * to + axis], size));
+        }
+    }
+    return vxd_cells_project_box(call, p, half, rect);
 }
 
 /* ---- A cube of voxels ---- */
@@ -247,7 +362,7 @@ VXD_HD void vxd_cells_aim(const struct vxd_cells_call *call, int u, int v,
 
         ray->direction[axis] = d;
         d = d > -VXD_CELLS_PARALLEL && d < VXD_CELLS_PARALLEL ? VXD_CELLS_PARALLEL : d;
-        ray->inverse[axis] = vxd_divf(1.0f, d);
+        ray->inverse[axis] = vxd_inverse(d);
     }
 }
 

@@ -87,7 +87,9 @@ enum vxd_status bench_device_flush(struct bench_device *device, struct vxd_err *
 {
     enum vxd_status status = VXD_OK;
 
-    for (int i = 0; i < 3 && device->flush.ptr != NULL; i++) {
+    int n = device->n_flushes > 0 ? device->n_flushes : 3;
+
+    for (int i = 0; i < n && device->flush.ptr != NULL; i++) {
         VXD_TRY(vxd_queue_fill(device->queue, device->flush.ptr, i, FLUSH_BYTES, err));
     }
 out:

@@ -21,6 +21,7 @@ struct bench_device {
     struct vxd_queue *queue;
     struct vxd_bench_clock *clock; /* NULL on the CPU */
     struct vxd_buffer flush; /* GPU: written before a timed call, to empty its caches */
+    int n_flushes; /* how often; 0: three times, which takes half a millisecond */
     double started_s;
 };
 

@@ -4,7 +4,7 @@
  * real ones. Prints Markdown; the floor is the copy rate of the same run times the bytes that
  * are read once (distances, weights, colours) and written once (the outputs).
  *
- * Times contain the two counts that are read in between, since they are waited for; CPU ms are
+ * Times contain the counts that are read in between, since they are waited for; CPU ms are
  * those of all threads of the process, which other programs of the machine hardly change.
  * usage: bench_surface [--backend cpu|cuda] [--threads N] [--repeat N] [--images N]
  *                      [--size MICROMETRES] [--block 8|16] [--compact 0|1] [--colour 0|1]
