@@ -28,7 +28,9 @@ struct dissection {
     uint32_t *part_of; /* the part that a node is in; separators are in none */
     uint32_t *level;
     uint32_t *queue;
-    uint32_t *counts;   /* by level */
+    uint32_t *counts; /* by level */
+    uint32_t *ends;   /* of components in `queue` */
+    uint32_t n_ends;
     struct part *parts; /* that are still to be divided */
     size_t n_parts;
     uint32_t n_made; /* parts, to number them */
@@ -50,19 +52,16 @@ static void list_neighbours(struct dissection *d, uint32_t n,
     }
 }
 
-/* Levels from a node on, inside of its part; `queue` gets the nodes that are reached, by level.
- * Returns how many. */
-static uint32_t search(struct dissection *d, const struct part *part, uint32_t from)
+/* Levels from a node on, inside of its part. `queue` gets the nodes that are reached, by level, behind
+ * its first n; returns how many it then has. */
+static uint32_t spread(struct dissection *d, uint32_t from, uint32_t n)
 {
     uint32_t number = d->part_of[from];
-    uint32_t n = 0;
+    uint32_t k = n;
 
-    for (uint32_t k = part->begin; k < part->end; k++) {
-        d->level[d->nodes[k]] = NONE;
-    }
     d->level[from] = 0;
     d->queue[n++] = from;
-    for (uint32_t k = 0; k < n; k++) {
+    for (; k < n; k++) {
         uint32_t i = d->queue[k];
 
         for (size_t m = d->first[i]; m < d->first[i + 1]; m++) {
@@ -75,6 +74,15 @@ static uint32_t search(struct dissection *d, const struct part *part, uint32_t f
         }
     }
     return n;
+}
+
+/* The same in a part without levels. */
+static uint32_t search(struct dissection *d, const struct part *part, uint32_t from)
+{
+    for (uint32_t k = part->begin; k < part->end; k++) {
+        d->level[d->nodes[k]] = NONE;
+    }
+    return spread(d, from, 0);
 }
 
 /* Makes nodes [begin, end) a part of their own, to be divided. */
@@ -129,21 +137,31 @@ static uint32_t search_from_border(struct dissection *d, const struct part *part
     return reached;
 }
 
-/* Divides a part into what a search has reached and the rest. */
-static void divide_apart(struct dissection *d, const struct part *part, uint32_t reached)
+/* Divides a part into its components, of which a search has reached the first. Those of at most
+ * `least` nodes stay whole. */
+static void divide_apart(struct dissection *d, const struct part *part, uint32_t reached,
+                         uint32_t least)
 {
-    uint32_t n = part->end - part->begin;
     uint32_t *nodes = d->nodes + part->begin;
-    uint32_t k = reached;
+    uint32_t n = part->end - part->begin;
+    uint32_t begin = 0;
+    uint32_t i = 0;
 
-    for (uint32_t i = 0; i < n; i++) {
-        if (d->level[nodes[i]] == NONE) {
-            d->queue[k++] = nodes[i];
+    d->n_ends = 0;
+    d->ends[d->n_ends++] = reached;
+    while (reached < n) {
+        while (d->level[nodes[i]] != NONE) {
+            i++;
         }
+        reached = spread(d, nodes[i], reached);
+        d->ends[d->n_ends++] = reached;
     }
     memcpy(nodes, d->queue, n * sizeof *nodes);
-    add_part(d, part->begin, part->begin + reached, part->depth);
-    add_part(d, part->begin + reached, part->end, part->depth);
+    for (uint32_t k = 0; k < d->n_ends; begin = d->ends[k++]) {
+        if (d->ends[k] - begin > least) {
+            add_part(d, part->begin + begin, part->begin + d->ends[k], part->depth);
+        }
+    }
 }
 
 /* Whether a node has a neighbour in its part behind its level. */
@@ -189,14 +207,15 @@ static void divide_at(struct dissection *d, const struct part *part, uint32_t mi
     add_part(d, part->end - n_behind, part->end, part->depth + 1);
 }
 
-static void divide(struct dissection *d, const struct part *part, uint32_t *depth_of)
+static void divide(struct dissection *d, const struct part *part, uint32_t least,
+                   uint32_t *depth_of)
 {
     uint32_t n = part->end - part->begin;
     uint32_t reached = search_from_border(d, part);
     uint32_t middle;
 
     if (reached < n) {
-        divide_apart(d, part, reached);
+        divide_apart(d, part, reached, least);
         return;
     }
     middle = choose_level(d, n);
@@ -215,10 +234,11 @@ static enum vxd_status reserve(struct dissection *d, uint32_t n, size_t n_pairs,
     d->level = malloc(((size_t)n + 1) * sizeof *d->level);
     d->queue = malloc(((size_t)n + 1) * sizeof *d->queue);
     d->counts = malloc(((size_t)n + 1) * sizeof *d->counts);
+    d->ends = malloc(((size_t)n + 1) * sizeof *d->ends);
     d->parts = malloc(((size_t)n + 2) * sizeof *d->parts);
     return d->first != NULL && d->neighbours != NULL && d->nodes != NULL &&
                    d->part_of != NULL && d->level != NULL && d->queue != NULL &&
-                   d->counts != NULL && d->parts != NULL
+                   d->counts != NULL && d->ends != NULL && d->parts != NULL
                ? VXD_OK
                : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                           "no memory to divide a graph of %u nodes", n);
@@ -243,15 +263,16 @@ enum vxd_status vxd_block_dissect(uint32_t n, const struct vxd_block_pair *pairs
 
         if (part.end - part.begin > least && part.end - part.begin > 1 &&
             part.depth < MOST_DEPTH) {
-            divide(&d, &part, group);
+            divide(&d, &part, least, group);
         }
     }
-    for (uint32_t i = 0; i < n;
-         i++) { /* from depths to groups: the first cut comes last */
+    /* From depths to groups: the first cut comes last. */
+    for (uint32_t i = 0; i < n; i++) {
         group[i] = group[i] == NONE ? 0 : MOST_DEPTH - group[i];
     }
 out:
     free(d.parts);
+    free(d.ends);
     free(d.counts);
     free(d.queue);
     free(d.level);

@@ -328,6 +328,37 @@ static void test_dissected_graph_falls_into_parts(void)
     }
 }
 
+/* Poses that are held may leave very many pieces, which are divided in one go: a search for each over what
+ * is left would take days. */
+static void test_graph_of_many_pieces_is_ordered_at_once(void)
+{
+    enum {
+        N = 1000000
+    };
+    struct vxd_block_pair *pairs = alloc(N / 2, sizeof *pairs);
+    uint32_t *group = alloc(N, sizeof *group);
+    uint32_t *order = alloc(N, sizeof *order);
+    uint8_t *seen = alloc(N, sizeof *seen);
+    struct vxd_err err = {0};
+
+    for (uint32_t i = 0; i < N / 2; i++) {
+        pairs[i] = (struct vxd_block_pair){2 * i, 2 * i + 1};
+    }
+    REQUIRE(vxd_block_dissect(N, pairs, N / 2, group, &err) == VXD_OK);
+    REQUIRE(vxd_block_order(N, pairs, N / 2, group, order, &err) == VXD_OK);
+    for (uint32_t i = 0; i < N; i++) {
+        CHECK(group[i] == 0);
+        seen[order[i]]++;
+    }
+    for (uint32_t i = 0; i < N; i++) {
+        CHECK(seen[i] == 1);
+    }
+    free(seen);
+    free(order);
+    free(group);
+    free(pairs);
+}
+
 /* Sparse graphs of more than a hundred nodes have two orders of elimination, of which the better one is
  * taken. */
 static void test_factor_solves_as_dense_elimination_does(void)
@@ -913,6 +944,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_robust_weights_are_derivatives_of_costs),
     VXD_TEST(test_tree_is_eliminated_without_fill),
     VXD_TEST(test_dissected_graph_falls_into_parts),
+    VXD_TEST(test_graph_of_many_pieces_is_ordered_at_once),
     VXD_TEST(test_factor_solves_as_dense_elimination_does),
     VXD_TEST(test_sphere_of_2500_converges_the_same_with_any_threads),
     VXD_TEST(test_torus_of_5000_converges_the_same_with_any_threads),
