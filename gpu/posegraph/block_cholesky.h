@@ -2,7 +2,7 @@
 /* Cholesky factorization of sparse symmetric matrices of small dense blocks, by the multifrontal
  * method with supernodes. The folder's own.
  *
- * A matrix has n x n blocks of b x b numbers (b 3 or 6): one on the diagonal for each node, and one
+ * A matrix has n x n blocks of b x b numbers (b 1, 3 or 6): one on the diagonal for each node, and one
  * for each pair of nodes that is named; a pair may be named several times, and its blocks add up.
  *
  * source  Duff and Reid, The multifrontal solution of indefinite sparse symmetric linear equations
@@ -69,19 +69,30 @@ struct vxd_block_plan {
 
 /* block_order.c. An order of elimination with little fill: approximate minimum degree, with the
  * nodes that become indistinguishable from a pivot eliminated with it. Deterministic.
+ * in      group  of each node: pivots are those of the lowest group; NULL: all are in one
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_block_order(uint32_t n, const struct vxd_block_pair *pairs,
-                                size_t n_pairs, uint32_t *order, struct vxd_err *err);
+                                size_t n_pairs, const uint32_t *group, uint32_t *order,
+                                struct vxd_err *err);
 
-/* block_plan.c. Finds an order, and the structure of the factor.
+/* block_dissect.c. Divides a graph into a few parts by separators. Deterministic.
+ * out     group  n, for vxd_block_order: 0 in a part, else a separator's, of which the last one
+ *                divides the whole graph
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_block_dissect(uint32_t n, const struct vxd_block_pair *pairs,
+                                  size_t n_pairs, uint32_t *group, struct vxd_err *err);
+
+/* block_plan.c. Finds the structure of the factor in two orders, of minimum degree alone and inside
+ * of the parts of a dissected graph, and keeps the one that takes less work.
  * in      max_blocks  that factor and stacks may have; 0 = no limit
  * errors  RESOURCE_EXHAUSTED  no memory, or more than max_blocks: says how many */
-enum vxd_status vxd_block_plan_create(uint32_t n, const struct vxd_block_pair *pairs,
-                                      size_t n_pairs, size_t max_blocks,
-                                      struct vxd_block_plan **out, struct vxd_err *err);
+enum vxd_status vxd_block_plan_create(struct vxd_pool *pool, uint32_t n,
+                                      const struct vxd_block_pair *pairs, size_t n_pairs,
+                                      size_t max_blocks, struct vxd_block_plan **out,
+                                      struct vxd_err *err);
 void vxd_block_plan_destroy(struct vxd_block_plan *plan);
 
-/* A factor's numbers, of blocks of b x b. */
+/* A factor's numbers, of blocks of b x b. A copy whose b is smaller may use the same memory. */
 struct vxd_block_factor {
     const struct vxd_block_plan *plan; /* borrowed */
     struct vxd_pool *pool;             /* borrowed */

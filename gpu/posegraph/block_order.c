@@ -43,12 +43,24 @@ struct ordering {
     uint32_t *seen;  /* by node: the pivot whose clique it is in, plus 1 */
     uint32_t *order;
     uint32_t n_ordered;
+    const uint32_t *group; /* of nodes; NULL: all are in one */
+    uint32_t current;      /* nodes of later groups are in no list of their degree */
+    uint32_t n_listed;
 };
+
+static bool is_later(const struct ordering *o, uint32_t i)
+{
+    return o->group != NULL && o->group[i] > o->current;
+}
 
 static void enlist(struct ordering *o, uint32_t i)
 {
     struct node *node = &o->nodes[i];
 
+    if (is_later(o, i)) {
+        return;
+    }
+    o->n_listed++;
     node->previous = NONE;
     node->next = o->heads[node->degree];
     if (node->next != NONE) {
@@ -64,6 +76,10 @@ static void unlist(struct ordering *o, uint32_t i)
 {
     struct node *node = &o->nodes[i];
 
+    if (is_later(o, i)) {
+        return;
+    }
+    o->n_listed--;
     if (node->next != NONE) {
         o->nodes[node->next].previous = node->previous;
     }
@@ -250,11 +266,25 @@ static void eliminate(struct ordering *o, uint32_t i)
     o->order[o->n_ordered++] = i;
 }
 
+/* Lists the nodes of the next group once those before it are eliminated. */
+static void begin_group(struct ordering *o)
+{
+    o->current++;
+    for (uint32_t i = o->n; i-- > 0;) {
+        if (!o->nodes[i].is_eliminated && o->group[i] == o->current) {
+            enlist(o, i);
+        }
+    }
+}
+
 static bool eliminate_next(struct ordering *o)
 {
     struct element *element;
     uint32_t pivot;
 
+    while (o->n_listed == 0) {
+        begin_group(o);
+    }
     while (o->heads[o->least] == NONE) {
         o->least++;
     }
@@ -297,9 +327,10 @@ static bool eliminate_next(struct ordering *o)
 }
 
 enum vxd_status vxd_block_order(uint32_t n, const struct vxd_block_pair *pairs,
-                                size_t n_pairs, uint32_t *order, struct vxd_err *err)
+                                size_t n_pairs, const uint32_t *group, uint32_t *order,
+                                struct vxd_err *err)
 {
-    struct ordering o = {.n = n, .order = order, .least = n};
+    struct ordering o = {.n = n, .order = order, .least = n, .group = group};
     enum vxd_status status;
 
     o.nodes = calloc((size_t)n + 1, sizeof *o.nodes);

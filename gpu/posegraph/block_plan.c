@@ -12,6 +12,8 @@
 /* A supernode of so few columns is merged into its parent although that adds zeros. */
 #define SMALL_COLUMNS 4
 #define MOST_ZEROS 0.25
+/* Fewer nodes are ordered by minimum degree alone. */
+#define LEAST_DISSECTED 100
 /* Subtrees of at most so much of all work are factored by one thread each. */
 #define SUBTREE_SHARE 0.03
 
@@ -422,6 +424,8 @@ static void choose_subtrees(struct vxd_block_plan *plan, double *below, bool *is
         for (uint32_t i = tree->first; i <= s; i++) {
             follow_stack(plan, i, is_apart, &height, &tree->stack);
         }
+        /* Solutions need two numbers where fronts of single numbers need but one. */
+        tree->stack = tree->stack > 2 ? tree->stack : 2;
         is_apart[s] = true;
         plan->stack_blocks += tree->stack;
         plan->n_subtrees++;
@@ -453,7 +457,24 @@ static enum vxd_status divide(struct vxd_block_plan *plan, struct vxd_err *err)
     return VXD_OK;
 }
 
-static enum vxd_status make(struct making *m, size_t max_blocks, struct vxd_err *err)
+static enum vxd_status order(struct making *m, bool is_dissected, struct vxd_err *err)
+{
+    struct vxd_block_plan *plan = m->plan;
+    uint32_t *group = is_dissected ? m->mark : NULL;
+    enum vxd_status status;
+
+    if (is_dissected) {
+        VXD_TRY(vxd_block_dissect(plan->n, m->pairs, plan->n_pairs, group, err));
+    }
+    VXD_TRY(vxd_block_order(plan->n, m->pairs, plan->n_pairs, group, plan->order, err));
+    for (uint32_t j = 0; j < plan->n; j++) {
+        plan->position[plan->order[j]] = j;
+    }
+out:
+    return status;
+}
+
+static enum vxd_status make(struct making *m, bool is_dissected, struct vxd_err *err)
 {
     struct vxd_block_plan *plan = m->plan;
     size_t n = plan->n;
@@ -476,10 +497,7 @@ static enum vxd_status make(struct making *m, size_t max_blocks, struct vxd_err 
         m->children == NULL || m->sibling == NULL) {
         return no_memory(plan, err);
     }
-    VXD_TRY(vxd_block_order(plan->n, m->pairs, plan->n_pairs, plan->order, err));
-    for (uint32_t j = 0; j < plan->n; j++) {
-        plan->position[plan->order[j]] = j;
-    }
+    VXD_TRY(order(m, is_dissected, err));
     list_neighbours(m, false);
     find_tree(m);
     postorder(m);
@@ -489,20 +507,13 @@ static enum vxd_status make(struct making *m, size_t max_blocks, struct vxd_err 
     link_parents(plan);
     VXD_TRY(assign_pairs(m, err));
     VXD_TRY(divide(plan, err));
-    if (max_blocks > 0 && plan->n_panel_blocks + plan->stack_blocks > max_blocks) {
-        VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "max_bytes",
-                         "the factor of %u poses and %zu edges has %zu blocks, and the "
-                         "budget is %zu",
-                         plan->n, plan->n_pairs,
-                         plan->n_panel_blocks + plan->stack_blocks, max_blocks));
-    }
 out:
     return status;
 }
 
-enum vxd_status vxd_block_plan_create(uint32_t n, const struct vxd_block_pair *pairs,
-                                      size_t n_pairs, size_t max_blocks,
-                                      struct vxd_block_plan **out, struct vxd_err *err)
+static enum vxd_status make_plan(uint32_t n, const struct vxd_block_pair *pairs,
+                                 size_t n_pairs, bool is_dissected,
+                                 struct vxd_block_plan **out, struct vxd_err *err)
 {
     struct vxd_block_plan *plan = calloc(1, sizeof *plan);
     struct making m = {.plan = plan, .pairs = pairs};
@@ -516,7 +527,7 @@ enum vxd_status vxd_block_plan_create(uint32_t n, const struct vxd_block_pair *p
     plan->n_pairs = n_pairs;
     plan->order = malloc(((size_t)n + 1) * sizeof *plan->order);
     plan->position = malloc(((size_t)n + 1) * sizeof *plan->position);
-    status = plan->order != NULL && plan->position != NULL ? make(&m, max_blocks, err)
+    status = plan->order != NULL && plan->position != NULL ? make(&m, is_dissected, err)
                                                            : no_memory(plan, err);
     for (uint32_t s = 0; m.below != NULL && s < n; s++) {
         free(m.below[s]);
@@ -538,6 +549,62 @@ enum vxd_status vxd_block_plan_create(uint32_t n, const struct vxd_block_pair *p
     }
     *out = plan;
     return VXD_OK;
+}
+
+/* Both orders' plans, made at the same time. */
+struct choice {
+    uint32_t n;
+    const struct vxd_block_pair *pairs;
+    size_t n_pairs;
+    struct vxd_block_plan *plans[2];
+    enum vxd_status statuses[2];
+    struct vxd_err errors[2];
+};
+
+static void make_plans(void *args, size_t begin, size_t end)
+{
+    struct choice *choice = args;
+
+    for (size_t i = begin; i < end; i++) {
+        choice->statuses[i] = make_plan(choice->n, choice->pairs, choice->n_pairs, i == 1,
+                                        &choice->plans[i], &choice->errors[i]);
+    }
+}
+
+enum vxd_status vxd_block_plan_create(struct vxd_pool *pool, uint32_t n,
+                                      const struct vxd_block_pair *pairs, size_t n_pairs,
+                                      size_t max_blocks, struct vxd_block_plan **out,
+                                      struct vxd_err *err)
+{
+    struct choice choice = {.n = n, .pairs = pairs, .n_pairs = n_pairs};
+    size_t n_plans = n < LEAST_DISSECTED ? 1 : 2;
+    size_t best = 0;
+    size_t n_blocks;
+    enum vxd_status status = VXD_OK;
+
+    *out = NULL;
+    vxd_parallel_for(pool, n_plans, 1, make_plans, &choice);
+    for (size_t i = 0; i < n_plans; i++) {
+        if (choice.statuses[i] != VXD_OK) {
+            *err = choice.errors[i];
+            status = choice.statuses[i];
+            goto out;
+        }
+    }
+    best = n_plans == 2 && choice.plans[1]->work < choice.plans[0]->work ? 1 : 0;
+    n_blocks = choice.plans[best]->n_panel_blocks + choice.plans[best]->stack_blocks;
+    if (max_blocks > 0 && n_blocks > max_blocks) {
+        VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "max_bytes",
+                         "the factor of %u poses and %zu edges has %zu blocks, and the "
+                         "budget is %zu",
+                         n, n_pairs, n_blocks, max_blocks));
+    }
+    *out = choice.plans[best];
+    choice.plans[best] = NULL;
+out:
+    vxd_block_plan_destroy(choice.plans[0]);
+    vxd_block_plan_destroy(choice.plans[1]);
+    return status;
 }
 
 void vxd_block_plan_destroy(struct vxd_block_plan *plan)

@@ -181,9 +181,9 @@ static enum vxd_status reserve(struct vxd_posegraph_solver *solver, struct vxd_e
                          "%zu poses and %zu edges take %zu bytes, and the budget is %zu",
                          solver->n_nodes, solver->n_edges, own, most));
     }
-    VXD_TRY(vxd_block_plan_create(solver->n_free, solver->pairs, solver->n_pairs,
-                                  most > 0 ? (most - own) / (36 * sizeof(double)) + 1 : 0,
-                                  &solver->plan, err));
+    VXD_TRY(vxd_block_plan_create(
+        solver->pool, solver->n_free, solver->pairs, solver->n_pairs,
+        most > 0 ? (most - own) / (36 * sizeof(double)) + 1 : 0, &solver->plan, err));
     VXD_TRY(vxd_block_factor_create(solver->plan, solver->pool, 6, &solver->factor, err));
     solver->linear = malloc((n_terms * VXD_POSEGRAPH_LINEAR + 1) * sizeof(double));
     solver->costs = malloc((n_terms + 1) * sizeof(double));

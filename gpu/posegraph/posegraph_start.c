@@ -10,10 +10,9 @@
 /* What both linear problems need. */
 struct start {
     struct vxd_posegraph_solver *solver;
-    struct vxd_block_factor *factor;
-    double *diagonal; /* n_free x 9 */
-    double *blocks;   /* n_pairs x 9 */
-    double *right[3]; /* right-hand sides, n_free x 3 each */
+    double *diagonal; /* n_free x 9; of positions n_free */
+    double *blocks;   /* n_pairs x 9, or n_pairs */
+    double *right[3]; /* right-hand sides, n_free x 3 each, or n_free */
     double *R;        /* n_nodes x 9 */
 };
 
@@ -25,14 +24,15 @@ static double weight_of(const double information[36], int first)
            3;
 }
 
-static void clear(struct start *start)
+/* Empties systems of blocks of b x b. */
+static void clear(struct start *start, size_t b)
 {
     const struct vxd_posegraph_solver *solver = start->solver;
 
-    memset(start->diagonal, 0, (size_t)solver->n_free * 9 * sizeof(double));
-    memset(start->blocks, 0, solver->n_pairs * 9 * sizeof(double));
+    memset(start->diagonal, 0, (size_t)solver->n_free * b * b * sizeof(double));
+    memset(start->blocks, 0, solver->n_pairs * b * b * sizeof(double));
     for (int k = 0; k < 3; k++) {
-        memset(start->right[k], 0, (size_t)solver->n_free * 3 * sizeof(double));
+        memset(start->right[k], 0, (size_t)solver->n_free * b * sizeof(double));
     }
 }
 
@@ -43,19 +43,23 @@ static void add_identity(double *block, double weight)
     block[8] += weight;
 }
 
-static enum vxd_status solve(struct start *start, int n_sides, struct vxd_err *err)
+/* Solves for the three right-hand sides. The solver's factor is not in use yet, and blocks are smaller
+ * than its own, so its memory serves. */
+static enum vxd_status solve(struct start *start, int b, struct vxd_err *err)
 {
     struct vxd_posegraph_solver *solver = start->solver;
-    uint32_t bad = vxd_block_factor_run(start->factor, start->diagonal, start->blocks,
-                                        solver->pairs);
+    struct vxd_block_factor factor = *solver->factor;
+    uint32_t bad;
 
+    factor.b = b;
+    bad = vxd_block_factor_run(&factor, start->diagonal, start->blocks, solver->pairs);
     if (bad != UINT32_MAX) {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, "edges",
                         "the equations of the start are singular at node %llu",
                         vxd_posegraph_id(solver->ids, solver->nodes[bad]));
     }
-    for (int k = 0; k < n_sides; k++) {
-        vxd_block_factor_solve(start->factor, start->right[k]);
+    for (int k = 0; k < 3; k++) {
+        vxd_block_factor_solve(&factor, start->right[k]);
     }
     return VXD_OK;
 }
@@ -94,7 +98,7 @@ static enum vxd_status find_rotations(struct start *start, struct vxd_err *err)
     struct vxd_posegraph_solver *solver = start->solver;
     enum vxd_status status;
 
-    clear(start);
+    clear(start, 3);
     for (size_t i = 0; i < solver->n_edges; i++) {
         const struct vxd_posegraph_edge *edge = &solver->edges[i];
         uint32_t from = solver->variables[edge->from];
@@ -165,13 +169,13 @@ out:
     return status;
 }
 
-/* Positions with t_to - t_from = R_from z. */
+/* Positions with t_to - t_from = R_from z: three systems with one matrix of single numbers. */
 static enum vxd_status find_positions(struct start *start, struct vxd_err *err)
 {
     struct vxd_posegraph_solver *solver = start->solver;
     enum vxd_status status;
 
-    clear(start);
+    clear(start, 1);
     for (size_t i = 0; i < solver->n_edges; i++) {
         const struct vxd_posegraph_edge *edge = &solver->edges[i];
         uint32_t from = solver->variables[edge->from];
@@ -181,23 +185,26 @@ static enum vxd_status find_positions(struct start *start, struct vxd_err *err)
 
         vxd_apply3(start->R + (size_t)edge->from * 9, edge->T_from_to.t_m, moved);
         if (solver->pair_of[i] != VXD_POSEGRAPH_HELD) {
-            add_identity(start->blocks + (size_t)solver->pair_of[i] * 9, -weight);
+            start->blocks[solver->pair_of[i]] -= weight;
+        }
+        if (from != VXD_POSEGRAPH_HELD) {
+            start->diagonal[from] += weight;
+        }
+        if (to != VXD_POSEGRAPH_HELD) {
+            start->diagonal[to] += weight;
         }
         for (int c = 0; c < 3; c++) {
             if (from != VXD_POSEGRAPH_HELD) {
                 double held =
                     to == VXD_POSEGRAPH_HELD ? solver->poses[edge->to].t_m[c] : 0;
 
-                start->right[0][3 * (size_t)from + (size_t)c] +=
-                    weight * (held - moved[c]);
-                start->diagonal[9 * (size_t)from + (size_t)(4 * c)] += weight;
+                start->right[c][from] += weight * (held - moved[c]);
             }
             if (to != VXD_POSEGRAPH_HELD) {
                 double held =
                     from == VXD_POSEGRAPH_HELD ? solver->poses[edge->from].t_m[c] : 0;
 
-                start->right[0][3 * (size_t)to + (size_t)c] += weight * (held + moved[c]);
-                start->diagonal[9 * (size_t)to + (size_t)(4 * c)] += weight;
+                start->right[c][to] += weight * (held + moved[c]);
             }
         }
     }
@@ -206,17 +213,21 @@ static enum vxd_status find_positions(struct start *start, struct vxd_err *err)
         uint32_t v = solver->variables[prior->node];
         double weight = weight_of(prior->information, 0);
 
-        for (int c = 0; c < 3 && v != VXD_POSEGRAPH_HELD; c++) {
-            start->right[0][3 * (size_t)v + (size_t)c] +=
-                weight * prior->T_map_node.t_m[c];
-            start->diagonal[9 * (size_t)v + (size_t)(4 * c)] += weight;
+        if (v == VXD_POSEGRAPH_HELD) {
+            continue;
+        }
+        start->diagonal[v] += weight;
+        for (int c = 0; c < 3; c++) {
+            start->right[c][v] += weight * prior->T_map_node.t_m[c];
         }
     }
     VXD_TRY(solve(start, 1, err));
     for (uint32_t v = 0; v < solver->n_free; v++) {
         struct vxd_rigid *pose = &solver->poses[solver->nodes[v]];
 
-        memcpy(pose->t_m, start->right[0] + 3 * (size_t)v, sizeof pose->t_m);
+        for (int c = 0; c < 3; c++) {
+            pose->t_m[c] = start->right[c][v];
+        }
         vxd_matrix_quaternion(start->R + (size_t)solver->nodes[v] * 9, pose->q);
     }
 out:
@@ -230,7 +241,6 @@ enum vxd_status vxd_posegraph_start_chordal(struct vxd_posegraph_solver *solver,
     size_t n = solver->n_free;
     enum vxd_status status;
 
-    VXD_TRY(vxd_block_factor_create(solver->plan, solver->pool, 3, &start.factor, err));
     start.diagonal = malloc((n * 9 + 1) * sizeof(double));
     start.blocks = malloc((solver->n_pairs * 9 + 1) * sizeof(double));
     start.R = malloc((solver->n_nodes * 9 + 1) * sizeof(double));
@@ -253,6 +263,5 @@ out:
     free(start.R);
     free(start.blocks);
     free(start.diagonal);
-    vxd_block_factor_destroy(start.factor);
     return status;
 }

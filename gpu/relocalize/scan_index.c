@@ -142,11 +142,43 @@ static size_t find_cell(const struct vxd_scan_level *level, const int32_t key[3]
     return level->n;
 }
 
+static void add_to_block(struct vxd_scan_level *level, const int32_t key[3])
+{
+    const int32_t half[3] = {key[0] >> 1, key[1] >> 1, key[2] >> 1};
+    size_t at = hash_key(half, level->n_table);
+
+    while (level->blocks[at].cells != 0 &&
+           compare_keys(level->blocks[at].key, half) != 0) {
+        at = (at + 1) & (level->n_table - 1);
+    }
+    memcpy(level->blocks[at].key, half, sizeof half);
+    level->blocks[at].cells |= 1u << (4 * (key[0] & 1) + 2 * (key[1] & 1) + (key[2] & 1));
+}
+
+/* The cells that there are in the eight blocks from `low` on. */
+static void find_blocks(const struct vxd_scan_level *level, const int32_t low[3],
+                        uint32_t cells[8])
+{
+    for (int k = 0; k < 8; k++) {
+        const int32_t half[3] = {low[0] + (k >> 2), low[1] + (k >> 1 & 1),
+                                 low[2] + (k & 1)};
+        size_t at = hash_key(half, level->n_table);
+
+        while (level->blocks[at].cells != 0 &&
+               compare_keys(level->blocks[at].key, half) != 0) {
+            at = (at + 1) & (level->n_table - 1);
+        }
+        cells[k] = level->blocks[at].cells;
+    }
+}
+
 const struct vxd_scan_cell *vxd_scan_nearest(const struct vxd_scan_level *level,
                                              const double p[3])
 {
     const struct vxd_scan_cell *best = NULL;
     double nearest = level->cell_m * level->cell_m;
+    uint32_t cells[8];
+    int32_t low[3];
     int32_t key[3];
 
     for (int i = 0; i < 3; i++) {
@@ -156,13 +188,18 @@ const struct vxd_scan_cell *vxd_scan_nearest(const struct vxd_scan_level *level,
             return NULL;
         }
         key[i] = (int32_t)cell;
+        low[i] = (key[i] - 1) >> 1;
     }
+    find_blocks(level, low, cells); /* three cells lie in two blocks */
     for (int k = 0; k < 27; k++) {
         const int32_t at[3] = {key[0] + k % 3 - 1, key[1] + k / 3 % 3 - 1,
                                key[2] + k / 9 - 1};
-        size_t i = find_cell(level, at);
+        int block = 4 * ((at[0] >> 1) - low[0]) + 2 * ((at[1] >> 1) - low[1]) +
+                    ((at[2] >> 1) - low[2]);
+        int bit = 4 * (at[0] & 1) + 2 * (at[1] & 1) + (at[2] & 1);
 
-        if (i < level->n) {
+        if ((cells[block] >> bit & 1) != 0) {
+            size_t i = find_cell(level, at);
             const struct vxd_scan_cell *cell = &level->cells[i];
             double dx = (double)cell->mean[0] - p[0];
             double dy = (double)cell->mean[1] - p[1];
@@ -265,6 +302,7 @@ static void make_cells(const float *points, const struct sorted *sorted, size_t 
             at = (at + 1) & (level->n_table - 1);
         }
         level->table[at] = (uint32_t)i + 1;
+        add_to_block(level, cell->key);
     }
     for (size_t i = 0; i < level->n; i++) {
         find_normal(level, sums, i);
@@ -315,8 +353,10 @@ static enum vxd_status make_level(const float *points, size_t n, double cell_m,
     }
     level->cells = calloc(n_cells + 1, sizeof *level->cells);
     level->table = calloc(level->n_table, sizeof *level->table);
+    level->blocks = calloc(level->n_table, sizeof *level->blocks);
     sums = calloc(n_cells + 1, sizeof *sums);
-    if (level->cells == NULL || level->table == NULL || sums == NULL) {
+    if (level->cells == NULL || level->table == NULL || level->blocks == NULL ||
+        sums == NULL) {
         VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a scan"));
     }
     make_cells(points, sorted, n_good, level, sums);
@@ -359,6 +399,7 @@ void vxd_scan_destroy(struct vxd_scan *scan)
 {
     if (scan != NULL) {
         for (int i = 0; i < 2; i++) {
+            free(scan->levels[i].blocks);
             free(scan->levels[i].table);
             free(scan->levels[i].cells);
         }

@@ -11,6 +11,12 @@ struct vxd_scan_cell {
     float normal[3]; /* of the points of it and of the cells around; zeros: none */
 };
 
+/* Which of 2 x 2 x 2 cells there are. */
+struct vxd_scan_block {
+    int32_t key[3]; /* halves of theirs, rounded down */
+    uint32_t cells; /* bit 4 x + 2 y + z; 0: a free place */
+};
+
 /* Cells of one size, by key, with a hash table of them. */
 struct vxd_scan_level {
     double cell_m;
@@ -18,6 +24,7 @@ struct vxd_scan_level {
     struct vxd_scan_cell *cells;
     uint32_t *table; /* n_table, a power of two: number of a cell plus 1; 0: free */
     size_t n_table;
+    struct vxd_scan_block *blocks; /* n_table, a hash table */
 };
 
 struct vxd_scan {

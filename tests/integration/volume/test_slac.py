@@ -106,7 +106,7 @@ def fragments() -> Fragments:
 
 @pytest.fixture
 def client(daemon: Daemon) -> Iterator[voxeld.Client]:
-    with voxeld.connect(daemon.ipc, timeout=60) as connected:
+    with voxeld.connect(daemon.ipc, timeout=60 * SLOW) as connected:
         for info in connected.volumes():
             connected.volume_drop(info.name)
         for info in connected.maps():
@@ -223,14 +223,14 @@ def test_grid_outlives_the_server_as_a_file(
     points = fragments.points[0][:500]
     with (
         running(directory, config) as daemon,
-        voxeld.connect(daemon.ipc, timeout=60) as client,
+        voxeld.connect(daemon.ipc, timeout=60 * SLOW) as client,
     ):
         client.slac_optimize("bent", iterations=1, **fragments.arguments)
         before = client.slac_apply("bent", points).points
         client.map("bent").save()
     with (
         running(directory, config) as daemon,
-        voxeld.connect(daemon.ipc, timeout=60) as client,
+        voxeld.connect(daemon.ipc, timeout=60 * SLOW) as client,
     ):
         client.map_load("bent")
         assert (client.slac_apply("bent", points).points == before).all()
@@ -386,7 +386,7 @@ def test_job_is_cancelled_or_ends_at_its_deadline_and_others_run_meanwhile(
     found: list[BaseException] = []
 
     def work() -> None:
-        with voxeld.connect(daemon.ipc, timeout=60) as other:
+        with voxeld.connect(daemon.ipc, timeout=60 * SLOW) as other:
             try:
                 other.slac_optimize(
                     "long", iterations=100, solver_steps=1000, voxel_m=0.03, **fragments.arguments

@@ -16,6 +16,17 @@
 
 #define MAX_RUNS 1000
 
+/* What is timed of a run, ms. */
+enum {
+    WALL,
+    CPU,
+    PREPARE, /* checks, order, structure, memory */
+    START,
+    STEPS,
+    END, /* what destroying the solver takes; not part of WALL */
+    N_TIMES
+};
+
 struct options {
     bool is_torus;
     size_t n_rings;
@@ -73,7 +84,7 @@ static bool parse(int argc, char **argv, struct options *out)
 }
 
 static enum vxd_status run(struct vxd_pool *pool, const struct graph_made *made,
-                           const struct options *options, double ms[2], bool prints,
+                           const struct options *options, double ms[N_TIMES], bool prints,
                            struct vxd_err *err)
 {
     struct vxd_posegraph graph = graph_of(made);
@@ -83,28 +94,33 @@ static enum vxd_status run(struct vxd_pool *pool, const struct graph_made *made,
     bool done = false;
     double begin = now_ms(CLOCK_MONOTONIC);
     double cpu = now_ms(CLOCK_PROCESS_CPUTIME_ID);
-    double prepared;
+    double end;
     enum vxd_status status;
 
     VXD_TRY(vxd_posegraph_solver_create(pool, &graph, &how, &solver, err));
-    prepared = now_ms(CLOCK_MONOTONIC);
+    ms[PREPARE] = now_ms(CLOCK_MONOTONIC) - begin;
+    VXD_TRY(vxd_posegraph_solver_step(solver, &done, err));
+    ms[START] = now_ms(CLOCK_MONOTONIC) - begin - ms[PREPARE];
     while (!done) {
         VXD_TRY(vxd_posegraph_solver_step(solver, &done, err));
     }
-    ms[0] = now_ms(CLOCK_MONOTONIC) - begin;
-    ms[1] = now_ms(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    ms[WALL] = now_ms(CLOCK_MONOTONIC) - begin;
+    ms[CPU] = now_ms(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    ms[STEPS] = ms[WALL] - ms[PREPARE] - ms[START];
     if (prints) {
         vxd_posegraph_solver_get_stats(solver, &stats);
-        (void)printf("cost %.6g -> %.8g in %d steps%s, %.1f MB; prepared in %.2f ms\n"
+        (void)printf("cost %.6g -> %.8g in %d steps%s, %.1f MB\n"
                      "rms position error %.4f m, odometry's %.4f m\n",
                      stats.initial_cost, stats.cost, stats.n_iterations,
                      stats.converged ? "" : " (not converged)",
-                     (double)stats.n_bytes / 1e6, prepared - begin,
+                     (double)stats.n_bytes / 1e6,
                      graph_error(made, vxd_posegraph_solver_poses(solver)),
                      graph_error(made, made->start));
     }
 out:
+    end = now_ms(CLOCK_MONOTONIC);
     vxd_posegraph_solver_destroy(solver);
+    ms[END] = now_ms(CLOCK_MONOTONIC) - end;
     return status;
 }
 
@@ -122,8 +138,8 @@ int main(int argc, char **argv)
     struct graph_made made;
     struct vxd_pool *pool = NULL;
     struct vxd_err err = {0};
-    double wall_ms[MAX_RUNS];
-    double cpu_ms[MAX_RUNS];
+    static double ms[N_TIMES][MAX_RUNS];
+    size_t n_runs;
     enum vxd_status status;
 
     if (!parse(argc, argv, &options)) {
@@ -141,19 +157,26 @@ int main(int argc, char **argv)
     }
     (void)printf("%zu poses, %zu edges, %d threads\n", made.n_nodes, made.n_edges,
                  vxd_pool_n_threads(pool));
-    for (int i = 0; i < options.n_runs; i++) {
-        double ms[2];
+    n_runs = (size_t)options.n_runs;
+    for (size_t i = 0; i < n_runs; i++) {
+        double times[N_TIMES] = {0};
 
-        VXD_TRY(run(pool, &made, &options, ms, i == 0, &err));
-        wall_ms[i] = ms[0];
-        cpu_ms[i] = ms[1];
+        VXD_TRY(run(pool, &made, &options, times, i == 0, &err));
+        for (size_t k = 0; k < N_TIMES; k++) {
+            ms[k][i] = times[k];
+        }
     }
-    qsort(wall_ms, (size_t)options.n_runs, sizeof *wall_ms, compare);
-    qsort(cpu_ms, (size_t)options.n_runs, sizeof *cpu_ms, compare);
-    (void)printf("best %.2f ms, median %.2f ms of %d runs; CPU best %.2f ms, median "
-                 "%.2f ms\n",
-                 wall_ms[0], wall_ms[options.n_runs / 2], options.n_runs, cpu_ms[0],
-                 cpu_ms[options.n_runs / 2]);
+    for (size_t k = 0; k < N_TIMES; k++) {
+        qsort(ms[k], n_runs, sizeof ms[k][0], compare);
+    }
+    (void)printf("best %.2f ms, median %.2f ms of %zu runs; CPU best %.2f ms, median "
+                 "%.2f ms\n"
+                 "best of each: prepare %.2f ms, start %.2f ms, steps %.2f ms, end %.2f "
+                 "ms; medians %.2f, %.2f, %.2f, %.2f ms\n",
+                 ms[WALL][0], ms[WALL][n_runs / 2], n_runs, ms[CPU][0],
+                 ms[CPU][n_runs / 2], ms[PREPARE][0], ms[START][0], ms[STEPS][0],
+                 ms[END][0], ms[PREPARE][n_runs / 2], ms[START][n_runs / 2],
+                 ms[STEPS][n_runs / 2], ms[END][n_runs / 2]);
 out:
     if (status != VXD_OK) {
         (void)fprintf(stderr, "bench_posegraph: %s %s\n", err.field, err.message);

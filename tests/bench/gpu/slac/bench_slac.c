@@ -293,24 +293,33 @@ static void write_files(const struct bench *bench)
 
 /* ---- Alignment ---- */
 
-static void judge(struct bench *bench, const char *what, const struct vxd_hashmap *grid,
-                  const struct vxd_volume_pose *poses)
+struct verdict {
+    double left_mm;
+    double f; /* percent */
+};
+
+static struct verdict judge(struct bench *bench, const char *what,
+                            const struct vxd_hashmap *grid,
+                            const struct vxd_volume_pose *poses)
 {
+    struct verdict verdict;
     size_t n;
     float *truth = slac_scene_truth(&bench->scene, &n);
     float *points = slac_scene_map(&bench->env, &bench->scene, grid, 0.375, poses, &n);
     double rms = slac_align(points, truth, n);
     struct slac_score score = slac_score(points, n, bench->truth, bench->n_truth, 0.02);
 
+    verdict.f = 100 * score.f;
+    verdict.left_mm = 1e3 * slac_distortion_left(&bench->env, &bench->scene, grid, 0.375,
+                                                 bench->options.amplitude_m);
     (void)printf(
         "%s: points %.2f mm rms from where they are, distortion %.2f mm rms left, "
         "precision %.2f recall %.2f F %.2f %% at 20 mm\n",
-        what, 1e3 * rms,
-        1e3 * slac_distortion_left(&bench->env, &bench->scene, grid, 0.375,
-                                   bench->options.amplitude_m),
-        100 * score.precision, 100 * score.recall, 100 * score.f);
+        what, 1e3 * rms, verdict.left_mm, 100 * score.precision, 100 * score.recall,
+        verdict.f);
     free(points);
     free(truth);
+    return verdict;
 }
 
 static struct vxd_slac *align(struct bench *bench, bool is_rigid,
@@ -424,17 +433,24 @@ static void run(struct bench *bench)
     struct vxd_volume_pose poses[SLAC_MAX_FRAGMENTS];
     struct vxd_deform *deform = NULL;
     struct vxd_slac *slac;
+    struct verdict given;
+    struct verdict rigid;
+    struct verdict bent;
     struct vxd_err err = {0};
 
     for (size_t i = 0; i < bench->scene.n_fragments; i++) {
         poses[i] = bench->scene.fragments[i].pose;
     }
-    judge(bench, "as given", NULL, poses);
+    given = judge(bench, "as given", NULL, poses);
     slac = align(bench, true, poses);
-    judge(bench, "rigid", NULL, poses);
+    rigid = judge(bench, "rigid", NULL, poses);
     vxd_slac_destroy(bench->env.queue, slac);
     slac = align(bench, false, poses);
-    judge(bench, "slac", vxd_slac_grid(slac), poses);
+    bent = judge(bench, "slac", vxd_slac_grid(slac), poses);
+    (void)printf(
+        "slac: F is %.2f points above rigid and %.2f above what was given (goal: "
+        "8), %.2f mm of %.2f mm are left (goal: 3)\n",
+        bent.f - rigid.f, bent.f - given.f, bent.left_mm, given.left_mm);
     require(vxd_deform_create(bench->env.queue, vxd_slac_grid(slac), VXD_SLAC_OFFSETS,
                               &lattice, &deform, &err),
             &err);
