@@ -5,7 +5,7 @@
 
 #include "gpu/core/core.h"
 #include "proto/base/clock.h"
-#include "server/observe/process.h"
+#include "server/observe/observe.h"
 #include "server/schedule/schedule.h"
 
 /* Less is not worth the page faults of the next request. */

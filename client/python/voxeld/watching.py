@@ -175,7 +175,7 @@ class SceneWatches:
             yield watched_of(reply)
 
 
-def heads_of(reply: SceneReply) -> Heads:
+def heads_of(reply: Reply) -> Heads:
     told: Any = reply.message
     return Heads(
         versions={h.name: h.version for h in told.heads},

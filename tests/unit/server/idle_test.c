@@ -5,7 +5,7 @@
 #include "gpu/core/core.h"
 #include "proto/base/clock.h"
 #include "server/idle.h"
-#include "server/observe/process.h"
+#include "server/observe/observe.h"
 #include "tests/support/server/server_checks.h"
 #include "tests/support/server/sleep_methods.h"
 
