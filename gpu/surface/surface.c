@@ -338,7 +338,7 @@ static bool is_planned(const struct vxd_surface *surface, size_t n_blocks)
     size_t edge = (size_t)view->edge;
 
     return view->neighbours != NULL && n_blocks > 0 &&
-           n_blocks <= PLAN_BYTES / (2 * 3 * edge * edge * sizeof(uint16_t));
+           n_blocks <= PLAN_BYTES / (6 * edge * edge * sizeof(uint16_t));
 }
 
 /* Makes the arrays of a plan: those of is_chosen and of places, the list, edges and ranks, and the sums. */

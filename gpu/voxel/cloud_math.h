@@ -268,7 +268,7 @@ VXD_HD int vxd_cloud_own_kind(const struct vxd_cloud_body *body, const double ra
         return 0;
     }
     for (int axis = 0; axis < 3 && body->n_boxes > 0; axis++) {
-        const double *r = &body->rotation[3 * axis];
+        const double *r = body->rotation + 3 * (size_t)axis;
 
         p[axis] = vxd_muld(r[0], raw[0]);
         p[axis] = vxd_addd(p[axis], vxd_muld(r[1], raw[1]));

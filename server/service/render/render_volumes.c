@@ -89,8 +89,7 @@ enum vxd_status vxd_render_hold_volumes(struct vxd_request *request, struct vxd_
     if (input->n_volumes == 0) {
         return VXD_OK;
     }
-    job->volumes =
-        vxd_message_array(request->decoder, input->n_volumes, sizeof *job->volumes, err);
+    job->volumes = vxd_message_pointers(request->decoder, input->n_volumes, err);
     if (job->volumes == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }

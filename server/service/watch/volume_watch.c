@@ -177,13 +177,18 @@ static void choose(const Voxeld__V1__WatchPoint *after, uint64_t removed_version
     uint64_t known = after == NULL            ? 0
                      : after->to_version == 0 ? after->version
                                               : after->to_version;
+    bool is_other =
+        after == NULL || after->generation != job->generation || known > job->version;
+    bool goes_on = after != NULL && after->to_version > 0 &&
+                   after->first >> ORDER_SHIFT == job->order;
+    bool has_lost = after != NULL && !goes_on && after->version != job->version &&
+                    removed_version > after->version;
 
     if (known == 0 && after != NULL) {
         begin_round(job, VOXELD__V1__WATCH_KIND__WATCH_CREATED, 0);
-    } else if (after == NULL || after->generation != job->generation ||
-               known > job->version) {
+    } else if (is_other || has_lost) {
         begin_round(job, VOXELD__V1__WATCH_KIND__WATCH_RESYNC, 0);
-    } else if (after->to_version > 0 && after->first >> ORDER_SHIFT == job->order) {
+    } else if (goes_on) {
         job->kind = VOXELD__V1__WATCH_KIND__WATCH_BLOCKS;
         job->part.args.since = after->version;
         job->part.args.first = (size_t)(after->first & FIRST_MASK);
@@ -191,8 +196,6 @@ static void choose(const Voxeld__V1__WatchPoint *after, uint64_t removed_version
     } else if (after->version == job->version) {
         job->kind = VOXELD__V1__WATCH_KIND__WATCH_UNCHANGED;
         job->to_version = 0;
-    } else if (removed_version > after->version) {
-        begin_round(job, VOXELD__V1__WATCH_KIND__WATCH_RESYNC, 0);
     } else {
         begin_round(job, VOXELD__V1__WATCH_KIND__WATCH_BLOCKS, after->version);
     }

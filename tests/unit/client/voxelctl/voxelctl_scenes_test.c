@@ -98,7 +98,9 @@ static void test_scene_subcommands_print_what_the_server_says(void)
          "(the network 1.2, decoding"},
         {"scene integrate --scene yard --network n --labels road=a,3=-1 --json --format "
          "kitti " KITTI,
-         0, "\"n_dropped\": 2, \"n_relabelled\": 3, \"n_lost\": 0, \"network_ms\": 1.25"},
+         0,
+         "\"n_dropped\": 2, \"n_near\": 0, \"n_own\": 0, \"n_relabelled\": 3, "
+         "\"n_lost\": 0, \"network_ms\": 1.25"},
         {"scene integrate --scene yard --network n --labels =1 --format kitti " KITTI, 2,
          "LABEL=MATERIAL"},
         {"scene integrate --scene yard --network n --labels 1= --format kitti " KITTI, 2,
