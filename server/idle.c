@@ -13,8 +13,16 @@
 /* A daemon that is never idle would keep the most that it ever needed at once, of every size of block. */
 #define BUSY_NS (INT64_C(60) * 1000000000)
 
-/* malloc counts what it has given back as free all the same, so only what is resident says that there is
- * something to give. */
+/* The least of a figure that went up and down, once it is known. */
+static void lower(uint64_t *least, uint64_t now)
+{
+    if (*least == 0 || now < *least) {
+        *least = now;
+    }
+}
+
+/* malloc counts what it has given back as free all the same, so what is resident says that a second burst of
+ * requests has left something, and growth of what is free that the engine has freed its blocks. */
 static void give_back(struct vxd_idle *idle)
 {
 #if defined(__GLIBC__)
@@ -25,12 +33,13 @@ static void give_back(struct vxd_idle *idle)
 
     vxd_process_get_memory(&resident_bytes, &virtual_bytes);
     vxd_process_get_heap(&used_bytes, &free_bytes);
-    if (idle->resident_bytes == 0 || resident_bytes < idle->resident_bytes) {
-        idle->resident_bytes = resident_bytes;
-    } else if (resident_bytes - idle->resident_bytes > MUCH_BYTES &&
-               free_bytes > MUCH_BYTES) {
+    lower(&idle->resident_bytes, resident_bytes);
+    lower(&idle->free_bytes, free_bytes);
+    if (free_bytes > MUCH_BYTES && (resident_bytes - idle->resident_bytes > MUCH_BYTES ||
+                                    free_bytes - idle->free_bytes > MUCH_BYTES)) {
         (void)malloc_trim(0);
         vxd_process_get_memory(&idle->resident_bytes, &virtual_bytes);
+        idle->free_bytes = free_bytes;
     }
 #else
     (void)idle;

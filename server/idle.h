@@ -6,8 +6,9 @@
 #include "server/instance/instance.h"
 
 struct vxd_idle {
-    uint64_t
-        resident_bytes; /* the least since malloc last gave memory back; 0 = not looked at */
+    /* The least since malloc last gave memory back; 0 = not looked at. */
+    uint64_t resident_bytes;
+    uint64_t free_bytes;
     int64_t trimmed_ns; /* when it last looked; 0 = never */
 };
 

@@ -15,6 +15,9 @@ enum {
 
 /* Of what is kept where a surface is still above max_bytes. */
 #define SHRINK 0.75
+/* Of blocks with max_bytes of surface, if each has a plane through it, so many times are counted at most. */
+#define BOUND_TIMES ((size_t)4)
+#define LEAST_COUNTED ((size_t)64)
 /* Edges and ranks of all blocks of a volume whose surface one step plans. */
 #define PLAN_BYTES ((size_t)64 << 20)
 
@@ -292,6 +295,49 @@ out:
     return status;
 }
 
+/* Ends the listed blocks behind as many chosen ones as can be in max_bytes by far, before all of them are
+ * counted. Blocking. */
+static enum vxd_status bound(struct vxd_queue *queue, const struct vxd_surface_args *args,
+                             struct vxd_surface *surface, struct vxd_err *err)
+{
+    struct vxd_surface_work *work = &surface->work;
+    struct vxd_buffer host[2] = {{NULL, 0, VXD_SPACE_HOST}, {NULL, 0, VXD_SPACE_HOST}};
+    size_t edge = (size_t)work->view.edge;
+    size_t most =
+        LEAST_COUNTED + BOUND_TIMES * args->max_bytes /
+                            (edge * edge * args->vertex_bytes + args->block_bytes + 1);
+    const void *entries = NULL;
+    const void *is_chosen = NULL;
+    size_t n_chosen = 0;
+    uint32_t end = work->begin;
+    enum vxd_status status = VXD_OK;
+
+    if (args->max_bytes == 0 || work->n_picked <= most) {
+        return VXD_OK;
+    }
+    VXD_TRY(vxd_download(queue, work->entries, work->n * sizeof(int32_t), &host[0],
+                         &entries, err));
+    VXD_TRY(vxd_download(queue, work->is_chosen, work->view.capacity, &host[1],
+                         &is_chosen, err));
+    VXD_TRY(vxd_queue_wait(queue, err));
+    while (end < work->end && n_chosen < most) {
+        n_chosen += ((const uint8_t *)is_chosen)[((const int32_t *)entries)[end]];
+        end++;
+    }
+    if (end < work->end) {
+        work->end = end;
+        surface->counts.next = end;
+        VXD_TRY(choose(queue, surface, err));
+    }
+out:
+    if (status != VXD_OK) {
+        (void)vxd_queue_wait(queue, NULL);
+    }
+    vxd_host_free(queue->context, &host[0]);
+    vxd_host_free(queue->context, &host[1]);
+    return status;
+}
+
 /* Makes the surface one of fewer blocks until it has at most max_bytes. */
 static enum vxd_status fit(struct vxd_queue *queue, const struct vxd_surface_args *args,
                            struct vxd_surface *surface, struct vxd_err *err)
@@ -321,6 +367,7 @@ static enum vxd_status make_in_steps(struct vxd_queue *queue, struct vxd_volume 
 
     VXD_TRY(pick(queue, volume, args, surface, err));
     if (surface->work.n_picked > 0) {
+        VXD_TRY(bound(queue, args, surface, err));
         VXD_TRY(count(queue, surface, err));
         VXD_TRY(fit(queue, args, surface, err));
     }
@@ -331,13 +378,16 @@ out:
 /* --- in one step ------------------------------------------------------------------------------- */
 
 /* Where one step can plan a surface: on a GPU, where the volume knows the neighbours of its blocks, and they
- * are so few that arrays for all of them are no waste. */
-static bool is_planned(const struct vxd_surface *surface, size_t n_blocks)
+ * are so few that arrays for all of them are no waste. A large surface that goes out in parts is none: each
+ * part would begin with a plan of all that is left. */
+static bool is_planned(const struct vxd_surface *surface,
+                       const struct vxd_surface_args *args, size_t n_blocks)
 {
     const struct vxd_volume_view *view = &surface->work.view;
     size_t edge = (size_t)view->edge;
 
     return view->neighbours != NULL && n_blocks > 0 &&
+           (args->max_bytes == 0 || (args->first == 0 && args->since > 0)) &&
            n_blocks <= PLAN_BYTES / (6 * edge * edge * sizeof(uint16_t));
 }
 
@@ -434,7 +484,7 @@ enum vxd_status vxd_surface_create(struct vxd_queue *queue, struct vxd_volume *v
     }
     surface->work = work_of(volume, args);
     vxd_volume_get_info(volume, &info);
-    if (VXD_ON_CUDA(queue->context) && is_planned(surface, info.n_blocks)) {
+    if (VXD_ON_CUDA(queue->context) && is_planned(surface, args, info.n_blocks)) {
         VXD_TRY(make_plan(queue, args, info.n_blocks, surface, err));
         is_made = !is_above(args, &surface->counts);
         if (!is_made) { /* its list does not say where to end */

@@ -92,7 +92,20 @@ static bool remembers(const struct vxd_names *names, uint64_t after)
            names->gone[names->n_gone % VXD_NAMES_GONE].changed <= after;
 }
 
-/* The mutex is held; the array has capacity for all. A name that was given again is not gone. */
+/* Whether a name that is gone was given again, or is gone a second time. The mutex is held. */
+static bool came_again(const struct vxd_names *names, uint64_t n_kept,
+                       const struct vxd_named_head *gone)
+{
+    for (uint64_t i = 0; i < n_kept; i++) {
+        if (names->gone[i].changed > gone->changed &&
+            strcmp(names->gone[i].name, gone->name) == 0) {
+            return true;
+        }
+    }
+    return vxd_names_peek(names, gone->name) != NULL;
+}
+
+/* The mutex is held; the array has capacity for all. */
 static size_t copy_after(const struct vxd_names *names, uint64_t after, bool is_complete,
                          struct vxd_named_head *out)
 {
@@ -106,7 +119,7 @@ static size_t copy_after(const struct vxd_names *names, uint64_t after, bool is_
     }
     for (uint64_t i = 0; i < n_kept && !is_complete; i++) {
         if (names->gone[i].changed > after &&
-            vxd_names_peek(names, names->gone[i].name) == NULL) {
+            !came_again(names, n_kept, &names->gone[i])) {
             out[n++] = names->gone[i];
         }
     }

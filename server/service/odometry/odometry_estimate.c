@@ -160,6 +160,9 @@ enum vxd_status vxd_estimate_run(struct vxd_queue *queue, struct vxd_estimate *e
                           &estimate->T_map_sensor_begin);
     }
 out:
+    if (status != VXD_OK) { /* counts of the body may still be on their way to the host */
+        (void)vxd_queue_wait(queue, NULL);
+    }
     vxd_clouds_free(&estimate->clouds, queue);
     vxd_device_free(queue, &estimate->positions);
     return status;

@@ -270,7 +270,15 @@ static Voxeld__V1__VolumeWatchResponse *reply_of(const struct vxd_request *reque
 static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queue,
                              struct vxd_err *err)
 {
+    struct watch_job *job = request->state;
+
     (void)queue;
+    if (job->watcher.is_over) { /* on a read lane */
+        job->kind = VOXELD__V1__WATCH_KIND__WATCH_UNCHANGED;
+        job->generation = input_of(request)->after->generation;
+        job->version = input_of(request)->after->version;
+        return VXD_OK;
+    }
     return look(request, err);
 }
 
@@ -281,8 +289,14 @@ static enum vxd_status prepare(struct vxd_request *request, struct vxd_queue *qu
     const struct vxd_volume_surface_tensors tensors = tensors_of(reply_of(request));
     struct watch_job *job = request->state;
     struct vxd_volume_surface *part = &job->part;
+    uint64_t removed_version = 0;
     enum vxd_status status;
 
+    if (job->to_version > 0 && job->base.volume->order != job->order) {
+        /* It was brought back from the disk since the last stage, and its blocks lie in another order. */
+        get_version(job->base.volume, job, &removed_version);
+        choose(input_of(request)->after, removed_version, job);
+    }
     if (job->to_version > 0) {
         VXD_TRY(vxd_volume_surface_count(queue, job->base.volume, part, err));
         *is_ready = part->n.n_blocks > 0 || part->n.next >= part->n.n_listed;

@@ -138,10 +138,16 @@ static bool is_answered(const struct vxd_watcher *watcher)
     return atomic_load(&watcher->request->answered) != 0;
 }
 
-/* Whether it takes a turn on the write lane; heads of volumes do not. */
-static bool is_look(const struct vxd_watcher *watcher)
+/* Whether it watches a volume's blocks, which are read on the write lane; heads of volumes are not. */
+static bool watches_blocks(const struct vxd_watcher *watcher)
 {
     return watcher->noun == VXD_WATCH_VOLUMES && watcher->name[0] != '\0';
+}
+
+/* Whether it takes a turn on the write lane: there may be something. */
+static bool is_look(const struct vxd_watcher *watcher)
+{
+    return watches_blocks(watcher) && (watcher->is_due || watcher->until_ns == 0);
 }
 
 /* When a watcher will be ready, unless it becomes due before; INT64_MAX: when another one is gone. */
@@ -186,6 +192,12 @@ static struct vxd_watcher *take_ready(struct vxd_watch *watch, int64_t *next_ns)
         watcher->is_released = true;
         watch->n_released++;
         watcher->is_looking = is_look(watcher);
+        watcher->is_over = watches_blocks(watcher) && !watcher->is_looking;
+        if (watcher
+                ->is_over) { /* which needs nothing of the volume's, so that nobody waits for its lane */
+            watcher->request->lane = VXD_LANE_READ;
+            watcher->request->bulk = false;
+        }
         watch->is_looking = watch->is_looking || watcher->is_looking;
     }
     return watcher;

@@ -36,6 +36,7 @@ struct vxd_watcher {
     bool is_due;
     bool is_released; /* it was given to the scheduler, and is not gone yet */
     bool is_looking;  /* at a volume, on the write lane */
+    bool is_over;     /* its time was over, and nothing had come */
     struct vxd_watcher *next;
 };
 

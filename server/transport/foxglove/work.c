@@ -696,6 +696,17 @@ static void take_subscribed(struct vxd_foxglove *viewer, const ProtobufCMessage 
     }
 }
 
+/* The time that nobody looks at things of a kind begins when their list has come, so that others have their turn
+ * however long it took. */
+static void note_listed(struct vxd_foxglove *viewer)
+{
+    for (int kind = VXD_FOX_POSEGRAPH; kind < VXD_FOX_N_KINDS; kind++) {
+        if (viewer->job.kind == lists[kind].job) {
+            viewer->listed_ns[kind] = vxd_clock_ns();
+        }
+    }
+}
+
 /* What is wrong now is tried again after the next look at the scenes. */
 static void take_failure(struct vxd_foxglove *viewer, const struct vxd_err *err)
 {
@@ -770,10 +781,13 @@ static void reply(struct vxd_request *request, const struct vxd_err *err,
             take_volume_heads(viewer, (const Voxeld__V1__VolumeWatchResponse *)output);
         } else if (ask->work == VXD_FOX_VOLUME_HEADS) {
             restart_volume_heads(viewer);
-        } else if (is_ok) {
-            take_data(viewer, output);
         } else {
-            take_failure(viewer, err);
+            note_listed(viewer);
+            if (is_ok) {
+                take_data(viewer, output);
+            } else {
+                take_failure(viewer, err);
+            }
         }
         vxd_socket_wake(viewer->socket);
     }

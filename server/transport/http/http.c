@@ -599,9 +599,11 @@ static enum vxd_status start_daemon(struct vxd_http *http, struct vxd_err *err)
                                                      (void *)(uintptr_t)vxd_tls_retrieve};
     }
     others[n_others] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
+    /* The library divides its limit among its threads, and closes what one of them has too many of; the
+     * acceptor sees to the limit of all of them. */
     http->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER,
-        on_library_log, NULL, MHD_OPTION_CONNECTION_LIMIT, n_connections,
+        on_library_log, NULL, MHD_OPTION_CONNECTION_LIMIT, n_connections * n_threads,
         MHD_OPTION_CONNECTION_TIMEOUT, IDLE_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)CONNECTION_BYTES, MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,
         MHD_OPTION_NOTIFY_CONNECTION, vxd_http_on_connection, http,

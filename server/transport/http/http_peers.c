@@ -131,6 +131,15 @@ bool vxd_http_is_accepted(struct vxd_http *http, struct MHD_Connection *connecti
     return true;
 }
 
+/* The acceptor forgets the fresh ones that it has waited for in vain, which may begin after all. */
+static void count_begun(struct vxd_http *http)
+{
+    long n = atomic_load(&http->n_fresh);
+
+    while (n > 0 && !atomic_compare_exchange_weak(&http->n_fresh, &n, n - 1)) {
+    }
+}
+
 void vxd_http_on_connection(void *cls, struct MHD_Connection *connection, void **context,
                             enum MHD_ConnectionNotificationCode code)
 {
@@ -146,7 +155,7 @@ void vxd_http_on_connection(void *cls, struct MHD_Connection *connection, void *
         *context = NULL;
         return;
     }
-    atomic_fetch_sub(&http->n_fresh, 1);
+    count_begun(http);
     if (http->is_tls) {
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);

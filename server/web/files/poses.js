@@ -109,7 +109,7 @@ class Follower {
       }
     } catch (error) {
       if (!this.isClosed) this.fail(error);
-      if (error.status) return;
+      if ([401, 403, 404].includes(error.status)) return;
     }
     if (!this.isClosed) this.timer = setTimeout(() => this.run(), this.everyMs);
   }

@@ -131,7 +131,7 @@ export class SceneLayers {
 
   startVolume(name) {
     const mesh = new VolumeMesh(name.slice('volume-'.length), (layer) => this.on.has(name) && this.view.setLayer(name, layer),
-      (error) => this.page.app.fail(error, 'The volume cannot be shown'));
+      (state, error) => { if (error) this.page.app.fail(error, 'The volume cannot be shown'); });
     this.volumes.set(name, mesh);
   }
 

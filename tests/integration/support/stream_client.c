@@ -315,7 +315,14 @@ static enum voxeld_status infer(struct robot *robot, const char *name, int i, bo
 
 /* --- the streams ------------------------------------------------------------------------------- */
 
-/* The same calls without waiting, for "NAMEa", and one after the other, for "NAMEb". */
+static int compare_results(const void *a, const void *b)
+{
+    return memcmp(a, b, N_BYTES);
+}
+
+/* The same calls without waiting, for "NAMEa", and one after the other, for "NAMEb". Changes of one thing take
+ * effect in the order in which they were sent, but the replies are taken by several threads of nng, so calls
+ * may end in another order. */
 static int compare(struct robot *robot, const char *name, call_once *call)
 {
     struct seen later = {0};
@@ -338,6 +345,8 @@ static int compare(struct robot *robot, const char *name, call_once *call)
             return failed(b, &error);
         }
     }
+    qsort(later.bytes, N, N_BYTES, compare_results);
+    qsort(waited.bytes, N, N_BYTES, compare_results);
     if (later.n != N || later.n_failed > 0 ||
         memcmp(later.bytes, waited.bytes, sizeof later.bytes) != 0) {
         (void)fprintf(stderr, "%s: %d ended, %d failed, or they differ\n", name, later.n,
