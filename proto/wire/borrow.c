@@ -283,6 +283,24 @@ static void set_field(ProtobufCMessage *message, const struct cut *cut)
     memcpy((uint8_t *)message + cut->path[last].field->offset, &data, sizeof data);
 }
 
+/* Decodes all by protobuf-c. */
+static enum vxd_status decode_whole(struct vxd_decoder *decoder, bool is_live,
+                                    const ProtobufCMessageDescriptor *descriptor,
+                                    const uint8_t *bytes, size_t n_bytes,
+                                    ProtobufCMessage **out, struct vxd_err *err)
+{
+    if (is_live && n_bytes > 0) {
+        uint8_t *copy = vxd_decoder_alloc(decoder, n_bytes, err);
+
+        if (copy == NULL) {
+            return VXD_RESOURCE_EXHAUSTED;
+        }
+        memcpy(copy, bytes, n_bytes);
+        bytes = copy;
+    }
+    return vxd_decode(decoder, descriptor, bytes, n_bytes, out, err);
+}
+
 enum vxd_status vxd_decode_borrowing(struct vxd_decoder *decoder,
                                      const struct vxd_borrow *borrow,
                                      const ProtobufCMessageDescriptor *descriptor,
@@ -316,7 +334,8 @@ enum vxd_status vxd_decode_borrowing(struct vxd_decoder *decoder,
         return VXD_RESOURCE_EXHAUSTED;
     }
     if (outcome == LEFT_ALONE || w.cuts == NULL) {
-        return vxd_decode(decoder, descriptor, bytes, n_bytes, out, err);
+        return decode_whole(decoder, borrow->is_live, descriptor, bytes, n_bytes, out,
+                            err);
     }
     left = put_together(&w, n_bytes - w.cut_bytes, bytes + n_bytes);
     if (left == NULL) {

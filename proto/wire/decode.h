@@ -89,6 +89,8 @@ enum vxd_status vxd_decode(struct vxd_decoder *decoder,
 struct vxd_borrow {
     size_t least_bytes;
     size_t align;
+    bool is_live; /* another process may write there: all but such fields is copied before
+                   * protobuf-c reads it, which may go over bytes twice */
 };
 
 /* As vxd_decode, with the same result and the same errors, but the data of such fields point

@@ -395,7 +395,7 @@ static void shrink_reserve(struct vxd_request *request)
 static enum vxd_status decode_protobuf(struct vxd_request *request,
                                        const struct vxd_body *body, struct vxd_err *err)
 {
-    static const struct vxd_borrow borrow = {VXD_BIG_BLOCK_BYTES, VXD_DATA_ALIGN};
+    static const struct vxd_borrow borrow = {VXD_BIG_BLOCK_BYTES, VXD_DATA_ALIGN, false};
     const ProtobufCMessageDescriptor *descriptor = request->method->input;
     size_t n_borrowed;
 

@@ -85,7 +85,7 @@ static bool read_back(const ProtobufCMessage *message, struct vxd_text *text)
  * is written in two bytes, repeats it in one, and does not take that. */
 static void check_encoding(const ProtobufCMessage *message)
 {
-    static const struct vxd_borrow borrow = {LEAST_BYTES, VXD_DATA_ALIGN};
+    static const struct vxd_borrow borrow = {LEAST_BYTES, VXD_DATA_ALIGN, false};
     struct vxd_decoder *decoder = NULL;
     ProtobufCMessage *again = NULL;
     struct vxd_text expected = {0};

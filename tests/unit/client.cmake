@@ -58,14 +58,18 @@ endforeach()
 # Against the archive: the linker's wrappers reach our own allocations only.
 voxeld_add_tests(unit/client/c LIBRARIES voxeld_client_static voxeld_test_peer TESTS
   client_alloc     client_alloc
-  client_direct    direct)
-target_include_directories(test_client_direct SYSTEM PRIVATE
-  $<TARGET_PROPERTY:voxeld_schema,INTERFACE_INCLUDE_DIRECTORIES>)
+  client_direct    direct
+  client_shared    shared)
+foreach(name direct shared)
+  target_include_directories(test_client_${name} SYSTEM PRIVATE
+    $<TARGET_PROPERTY:voxeld_schema,INTERFACE_INCLUDE_DIRECTORIES>)
+endforeach()
 target_link_options(test_client_alloc PRIVATE
   -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup)
 target_include_directories(test_client_alloc SYSTEM PRIVATE
   $<TARGET_PROPERTY:voxeld_schema,INTERFACE_INCLUDE_DIRECTORIES>)
 add_dependencies(test_client_alloc voxeld_schema)
+add_dependencies(test_client_shared voxeld_schema)
 
 # What programs are linked with stays; recorded for x86-64.
 find_program(VOXELD_ABIDIFF abidiff)

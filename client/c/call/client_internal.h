@@ -28,8 +28,9 @@ struct vxd_client_shared {
     bool is_on;            /* else the client shares none */
     bool
         is_automatic; /* the client chooses n_bytes, and begins with its second large call */
-    size_t n_bytes;                   /* of the region */
-    size_t n_large;                   /* calls that would have used it */
+    bool is_opening; /* a thread registers a region, without the mutex */
+    size_t n_bytes;  /* of the region, the last one where there is none */
+    size_t n_large;  /* calls that would have used it */
     struct vxd_shared_memory *memory; /* NULL: none now */
     nng_time retry_at;                /* not before is it asked for again */
     /* The largest reply's bytes, by the method's number: how much a call reserves for its own. */

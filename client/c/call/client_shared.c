@@ -58,21 +58,21 @@ static bool is_large(const struct vxd_client_shared *shared, size_t method,
     return n_bytes >= least || shared->n_reply_bytes[method] >= least;
 }
 
-/* Makes the region large enough for two such calls, since the last one's result is often still in
- * use. The mutex is held. */
-static void choose_region(struct vxd_client_shared *shared, size_t method, size_t n_bytes)
+/* How large the region is to be: large enough for two such calls, since the last one's result is
+ * often still in use, and no smaller than it was. The mutex is held. */
+static size_t choose_region(const struct vxd_client_shared *shared, size_t method,
+                            size_t n_bytes)
 {
     size_t n_reply = estimate_reply(shared, method);
     size_t n_region = AUTOMATIC_LEAST_REGION;
 
+    if (!shared->is_automatic) {
+        return shared->n_bytes;
+    }
     while (n_region < AUTOMATIC_MOST_REGION && n_region / 2 < n_bytes + n_reply) {
         n_region *= 2;
     }
-    if (n_region > shared->n_bytes) {
-        shared->n_bytes = n_region;
-        vxd_shared_close(shared->memory); /* slots that are in use keep it */
-        shared->memory = NULL;
-    }
+    return n_region > shared->n_bytes ? n_region : shared->n_bytes;
 }
 
 static nng_time next_try(const struct vxd_client_shared *shared)
@@ -80,19 +80,43 @@ static nng_time next_try(const struct vxd_client_shared *shared)
     return nng_clock() + (nng_time)(shared->is_automatic ? AUTOMATIC_RETRY_MS : RETRY_MS);
 }
 
-/* Registers a region where there is none. The mutex is held. */
-static void ensure_memory(struct voxeld_client *client)
+/* Closes a region that the daemon does not have any more. The mutex is held. */
+static void close_dead(struct vxd_client_shared *shared)
 {
-    struct vxd_client_shared *shared = &client->shared;
-
     if (shared->memory != NULL && !vxd_shared_stands(shared->memory)) {
         vxd_shared_close(shared->memory);
         shared->memory = NULL;
+        shared->retry_at = 0; /* whatever was refused, another daemon may grant it */
     }
-    if (shared->memory == NULL && nng_clock() >= shared->retry_at &&
-        vxd_shared_open(client->url, client->token, shared->n_bytes, &shared->memory,
-                        NULL) != VXD_OK) {
-        shared->retry_at = next_try(shared);
+}
+
+/* Registers a region of so many bytes, which takes the place of a smaller one once the daemon has
+ * granted it. The mutex is held, but not while the daemon is asked: other calls go on meanwhile,
+ * with the region that there is or without. */
+static void ensure_memory(struct voxeld_client *client, size_t n_region)
+{
+    struct vxd_client_shared *shared = &client->shared;
+    struct vxd_shared_memory *memory;
+    enum vxd_status status;
+
+    if ((shared->memory != NULL && n_region <= shared->n_bytes) || shared->is_opening ||
+        nng_clock() < shared->retry_at) {
+        return;
+    }
+    shared->is_opening = true;
+    (void)pthread_mutex_unlock(&shared->mutex);
+    status = vxd_shared_open(client->url, client->token, n_region, &memory, NULL);
+    (void)pthread_mutex_lock(&shared->mutex);
+    shared->is_opening = false;
+    if (status == VXD_OK) {
+        vxd_shared_close(shared->memory); /* slots that are in use keep it */
+        shared->memory = memory;
+        shared->n_bytes = n_region;
+        return;
+    }
+    shared->retry_at = next_try(shared);
+    if (shared->is_automatic && shared->memory == NULL) {
+        shared->n_bytes = 0; /* the next try asks for no more than its call needs */
     }
 }
 
@@ -110,11 +134,9 @@ struct vxd_shared_slot *vxd_client_take_slot(struct voxeld_client *client,
     (void)pthread_mutex_lock(&shared->mutex);
     if (is_large(shared, number, n_bytes) &&
         (!shared->is_automatic || ++shared->n_large >= AUTOMATIC_CALLS)) {
-        if (shared->is_automatic && timeout_ms >= AUTOMATIC_LEAST_MS) {
-            choose_region(shared, number, n_bytes);
-        }
+        close_dead(shared);
         if (!shared->is_automatic || timeout_ms >= AUTOMATIC_LEAST_MS) {
-            ensure_memory(client);
+            ensure_memory(client, choose_region(shared, number, n_bytes));
         }
         if (shared->memory != NULL) {
             slot = vxd_shared_slot_take(shared->memory, n_bytes,

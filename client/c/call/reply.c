@@ -53,7 +53,7 @@ enum vxd_status vxd_reply_open(struct vxd_message *take_message,
                                Voxeld__V1__Request__MethodCase method,
                                struct vxd_reply *reply, struct vxd_err *err)
 {
-    static const struct vxd_borrow borrow = {VXD_BIG_BLOCK_BYTES, VXD_DATA_ALIGN};
+    static const struct vxd_borrow borrow = {VXD_BIG_BLOCK_BYTES, VXD_DATA_ALIGN, false};
     size_t n_bytes = take_message->n_bytes;
     size_t n_borrowed = 0;
     ProtobufCMessage *message = NULL;
@@ -99,12 +99,12 @@ out:
     return status;
 }
 
-/* The daemon has written the body, and does not touch it after its reply. */
+/* The daemon has written the body and is not to touch it after its reply, but it could. */
 static enum vxd_status open_body(struct vxd_reply *reply, ProtobufCMessage **body,
                                  const struct vxd_shared_slot *slot, size_t n_bytes,
                                  size_t *n_borrowed, struct vxd_err *err)
 {
-    static const struct vxd_borrow borrow = {VXD_BIG_BLOCK_BYTES, VXD_DATA_ALIGN};
+    static const struct vxd_borrow borrow = {VXD_BIG_BLOCK_BYTES, VXD_DATA_ALIGN, true};
     enum vxd_status status;
 
     reply->outer = reply->decoder;

@@ -25,7 +25,8 @@ enum {
 #define REQUEST_ID_BIT 0x80000000u
 
 struct vxd_direct_connection {
-    struct vxd_direct_connection *next; /* idle */
+    struct vxd_direct_connection *next; /* idle, for longer */
+    nng_time idle_since;
     int fd;
     uint8_t head[HEAD_BYTES];
 };
@@ -115,6 +116,33 @@ static void count_closed(struct vxd_direct *direct, bool was_refused)
     (void)pthread_mutex_unlock(&direct->mutex);
 }
 
+void vxd_direct_close_idle(struct vxd_direct *direct, nng_time now)
+{
+    struct vxd_direct_connection *old = NULL;
+
+    (void)pthread_mutex_lock(&direct->mutex);
+    if (direct->idle != NULL) {
+        struct vxd_direct_connection **link = &direct->idle->next;
+
+        /* The list is by their times, the latest first. */
+        while (*link != NULL && (*link)->idle_since + VXD_DIRECT_IDLE_MS > now) {
+            link = &(*link)->next;
+        }
+        old = *link;
+        *link = NULL;
+        for (struct vxd_direct_connection *c = old; c != NULL; c = c->next) {
+            direct->n_connections--;
+        }
+    }
+    (void)pthread_mutex_unlock(&direct->mutex);
+    while (old != NULL) {
+        struct vxd_direct_connection *next = old->next;
+
+        close_connection(old);
+        old = next;
+    }
+}
+
 struct vxd_direct_connection *vxd_direct_take(struct vxd_direct *direct,
                                               nng_time deadline)
 {
@@ -124,6 +152,7 @@ struct vxd_direct_connection *vxd_direct_take(struct vxd_direct *direct,
     if (direct == NULL) {
         return NULL;
     }
+    vxd_direct_close_idle(direct, nng_clock());
     for (;;) {
         (void)pthread_mutex_lock(&direct->mutex);
         connection = direct->idle;
@@ -168,9 +197,11 @@ void vxd_direct_give(struct vxd_direct *direct,
         return;
     }
     (void)pthread_mutex_lock(&direct->mutex);
+    take_connection->idle_since = nng_clock();
     take_connection->next = direct->idle;
     direct->idle = take_connection;
     (void)pthread_mutex_unlock(&direct->mutex);
+    vxd_direct_close_idle(direct, nng_clock());
 }
 
 /* Waits until the socket is ready, or for the deadline. */

@@ -85,7 +85,8 @@ void vxd_direct_destroy(struct vxd_direct *direct);
 struct vxd_direct_connection *vxd_direct_take(struct vxd_direct *direct,
                                               nng_time deadline);
 
-/* Gives it back. is_usable: its last call got its whole reply, and no other is to come. */
+/* Gives it back, and closes those that were idle for long, but for the last one. is_usable: its
+ * last call got its whole reply, and no other is to come. */
 void vxd_direct_give(struct vxd_direct *direct,
                      struct vxd_direct_connection *take_connection, bool is_usable);
 

@@ -244,7 +244,7 @@ class Calls:
         # The question for the server's limit is no request of the caller's.
         turn = turn_of.get() if method != "server_info" else None
         try:
-            slot = self._shared.take(method, n_bytes)
+            slot = self._shared.take(method, n_bytes, timeout_s)
             if slot is not None:
                 response, arrays = self._share(method, header, parts, timeout_s, slot, turn)
             if slot is None or response is None:

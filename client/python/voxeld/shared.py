@@ -32,6 +32,7 @@ RETRY_S = 2.0
 # still in use; one large call alone is not worth a region.
 AUTOMATIC_RETRY_S = 60.0
 AUTOMATIC_CALLS = 2
+AUTOMATIC_LEAST_S = 4.0  # calls of less time make none: a daemon that hangs may take a second
 AUTOMATIC_LEAST_BYTES = 256 << 10
 AUTOMATIC_REGION_BYTES = (8 << 20, 256 << 20)
 LEAST_BYTES = 65536  # what is smaller goes through the socket
@@ -136,7 +137,9 @@ class Region:
 
     def stands(self) -> bool:
         """Whether the daemon still has it: it says nothing after its answer but its end."""
-        return not select.select([self.socket], [], [], 0)[0]
+        poll = select.poll()  # select() takes no descriptor above 1023
+        poll.register(self.socket, select.POLLIN)
+        return not poll.poll(0)
 
     def close(self) -> None:
         self.socket.close()
@@ -178,15 +181,16 @@ class Shared:
         if n_bytes is None and os.environ.get("VOXELD_TRANSPORT"):
             self.is_on = False
         self.is_automatic = n_bytes is None
-        self.n_bytes = n_bytes or 0
+        self.n_bytes = n_bytes or 0  # of the region, the last one where there is none
+        self.is_opening = False  # a thread registers a region, without the mutex
         self.n_large = 0  # calls that would have used it
         self.mutex = threading.Lock()
         self.region: Region | None = None
         self.retry_at = 0.0
         self.reply_bytes: dict[str, int] = {}  # the largest so far, by method
 
-    def take(self, method: str, n_bytes: int) -> Slot | None:
-        """Returns a place for a call; None where it goes without."""
+    def take(self, method: str, n_bytes: int, timeout_s: float) -> Slot | None:
+        """Returns a place for a call of so much time; None where it goes without."""
         n_reply_bytes = self.reply_bytes.get(method, 0)
         least = AUTOMATIC_LEAST_BYTES if self.is_automatic else LEAST_BYTES
         if not self.is_on or max(n_bytes, n_reply_bytes) < least:
@@ -195,35 +199,69 @@ class Shared:
         room = max(n_reply_bytes + n_reply_bytes // 4, LEAST_BYTES)
         with self.mutex:
             self.n_large += 1
-            if self.is_automatic:
-                if self.n_large < AUTOMATIC_CALLS:
-                    return None
-                self._choose_region(n_bytes + room)
-            if self.region is not None and not self.region.stands():
-                self.region.close()
-                self.region = None
-            if self.region is None and time.monotonic() >= self.retry_at:
-                try:
-                    self.region = Region(self.url, self.token, self.n_bytes)
-                except (Error, OSError):
-                    self.retry_at = self._next_try()
+            if self.is_automatic and self.n_large < AUTOMATIC_CALLS:
+                return None
+            self._close_dead()
+            n_region = self._choose_region(n_bytes + room)
+            opens = self._is_due(n_region, timeout_s)
+            self.is_opening = self.is_opening or opens
+        if opens:
+            self._open(n_region)
+        with self.mutex:
             if self.region is None:
                 return None
             return self.region.take(n_bytes, min(room, self.n_bytes // 2))
 
-    def _choose_region(self, n_call_bytes: int) -> None:
-        """Makes the next region larger, where calls have grown. Slots in use keep theirs."""
+    def _close_dead(self) -> None:
+        """Closes a region that the daemon does not have any more. The mutex is held."""
+        if self.region is not None and not self.region.stands():
+            self.region.close()
+            self.region = None
+            self.retry_at = 0.0  # whatever was refused, another daemon may grant it
+
+    def _choose_region(self, n_call_bytes: int) -> int:
+        """How large the region is to be: no smaller than it was."""
+        if not self.is_automatic:
+            return self.n_bytes
         n_region, most = AUTOMATIC_REGION_BYTES
         while n_region < most and n_region // 2 < n_call_bytes:
             n_region *= 2
-        if n_region > self.n_bytes:
-            self.n_bytes = n_region
-            if self.region is not None:
-                self.region.close()
-                self.region = None
+        return max(n_region, self.n_bytes)
 
-    def _next_try(self) -> float:
-        return time.monotonic() + (AUTOMATIC_RETRY_S if self.is_automatic else RETRY_S)
+    def _is_due(self, n_region: int, timeout_s: float) -> bool:
+        """Whether a region of so many bytes is to be registered now. The mutex is held."""
+        if self.is_automatic and timeout_s < AUTOMATIC_LEAST_S:
+            return False
+        if self.region is not None and n_region <= self.n_bytes:
+            return False
+        return not self.is_opening and time.monotonic() >= self.retry_at
+
+    def _open(self, n_region: int) -> None:
+        """Registers a region, which takes the place of a smaller one once the daemon has granted
+        it. Other calls go on meanwhile, with the region that there is or without."""
+        region: Region | None = None
+        wait_s = 0.0
+        try:
+            region = Region(self.url, self.token, n_region)
+        except (FileNotFoundError, ConnectionRefusedError):  # nobody listens, which costs no time
+            wait_s = RETRY_S
+        except (Error, OSError):
+            wait_s = self._wait_s()
+        finally:
+            with self.mutex:
+                self.is_opening = False
+                if region is not None:
+                    if self.region is not None:
+                        self.region.close()  # slots in use keep their memory
+                    self.region = region
+                    self.n_bytes = n_region
+                else:
+                    self.retry_at = time.monotonic() + wait_s
+                    if self.is_automatic and self.region is None:
+                        self.n_bytes = 0  # the next try asks for no more than its call needs
+
+    def _wait_s(self) -> float:
+        return AUTOMATIC_RETRY_S if self.is_automatic else RETRY_S
 
     def note_reply(self, method: str, n_bytes: int) -> None:
         if self.is_on:
@@ -236,4 +274,4 @@ class Shared:
             if self.region is not None and region in (None, self.region):
                 self.region.close()
                 self.region = None
-                self.retry_at = self._next_try() if waits else 0.0
+                self.retry_at = time.monotonic() + self._wait_s() if waits else 0.0

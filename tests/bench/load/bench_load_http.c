@@ -397,7 +397,7 @@ static enum voxeld_status read_reply(const struct load_http *http,
     const ProtobufCMessageDescriptor *descriptor =
         is_scan ? &voxeld__v1__scene_integrate_response__descriptor
                 : &voxeld__v1__voxelize_response__descriptor;
-    static const struct vxd_borrow borrow = {VXD_BIG_BLOCK_BYTES, VXD_DATA_ALIGN};
+    static const struct vxd_borrow borrow = {VXD_BIG_BLOCK_BYTES, VXD_DATA_ALIGN, false};
     struct vxd_decoder *decoder = NULL;
     ProtobufCMessage *message;
     size_t n_borrowed;

@@ -9,12 +9,14 @@ import fcntl
 import json
 import mmap
 import os
+import resource
 import signal
 import socket
 import struct
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -397,10 +399,38 @@ def test_python_uses_shared_memory_as_long_as_results_live(daemon: Daemon) -> No
     wait_until(lambda: shared_bytes(daemon) == 0, 10 * SLOW, "the region to go")
 
 
-def test_clients_share_again_after_a_restart(directory: Path) -> None:
-    points = random_points(20000)
+def test_python_keeps_its_region_where_a_larger_one_is_refused(directory: Path) -> None:
+    points = random_points(50000)
+    with (
+        running(directory, {"limits": {"shared_bytes": 12 * MIB}}) as daemon,
+        voxeld.connect(daemon.ipc, timeout=30 * SLOW) as client,
+    ):
+        for _ in range(3):  # calls of little time make none
+            client.voxelize(points, 0.5, timeout=3.9)
+        assert client._shared.region is None
+        client.voxelize(points, 0.5)
+        region = client._shared.region
+        assert region is not None
+        # A number that select() does not take.
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(limits[0], 2000), limits[1]))
+        with region.socket as few:
+            region.socket = socket.socket(fileno=fcntl.fcntl(few, fcntl.F_DUPFD_CLOEXEC, 1500))
+        assert region.stands()
+        large = random_points(400000)
+        for _ in range(2):
+            client.voxelize(large, 0.5)
+        client.voxelize(points, 0.5)
+        assert client._shared.region is region and client._shared.n_bytes == 8 * MIB
+        assert shared_bytes(daemon) == 8 * MIB
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+@pytest.mark.parametrize("n_shared", [8 * MIB, None])
+def test_clients_share_again_after_a_restart(directory: Path, n_shared: int | None) -> None:
+    points = random_points(50000)
     with voxeld.connect(
-        f"ipc://{directory}/run/voxeld.sock", wait=0, timeout=30 * SLOW, shared_bytes=8 * MIB
+        f"ipc://{directory}/run/voxeld.sock", wait=0, timeout=30 * SLOW, shared_bytes=n_shared
     ) as client:
         for _ in range(2):
             with running(directory) as daemon:
@@ -413,10 +443,16 @@ def test_clients_share_again_after_a_restart(directory: Path) -> None:
                     lambda: len(client.voxelize(points, 0.5)) and shared_bytes(daemon) == 8 * MIB,
                     20 * SLOW, "the client to share",
                 )  # fmt: skip
-                # Where the daemon has dropped the region, the call goes through the socket.
                 assert client._shared.region is not None
-                client._shared.region.id = bytes(16)
-                assert len(client.voxelize(points, 0.5)) in n_voxels
+                if n_shared is not None:
+                    # Where the daemon has dropped the region, the call goes through the socket.
+                    client._shared.region.id = bytes(16)
+                    assert len(client.voxelize(points, 0.5)) in n_voxels
+            # Nor does it give up for long where nobody listens.
+            wait_until(lambda: not client.is_connected, 20 * SLOW, "the connection to end")
+            with pytest.raises(voxeld.Unavailable):
+                client.voxelize(points, 0.5)
+            assert client._shared.retry_at < time.monotonic() + 10
 
 
 @pytest.mark.parametrize("n_clients", [1, 4])

@@ -47,7 +47,7 @@ out:
 /* More than the decoder's first chunk, and a big block. */
 static enum vxd_status decode_wire(bool borrows, struct vxd_err *err)
 {
-    static const struct vxd_borrow borrow = {VXD_BIG_BLOCK_BYTES, 1};
+    static const struct vxd_borrow borrow = {VXD_BIG_BLOCK_BYTES, 1, false};
     static uint8_t bytes[3 + 4 + VXD_BIG_BLOCK_BYTES + 2 * 1000];
     const size_t n_bytes = 8 + VXD_BIG_BLOCK_BYTES + 2 * 900;
     const ProtobufCMessageDescriptor *descriptor =

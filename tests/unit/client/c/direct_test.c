@@ -412,6 +412,39 @@ static void test_connections_are_few_and_a_refusal_is_not_asked_for_at_once(void
     stop(&server);
 }
 
+static void test_of_connections_that_were_idle_for_long_one_is_kept(void)
+{
+    struct vxd_direct_connection *taken[3];
+    struct vxd_direct *direct = NULL;
+    nng_time deadline = nng_clock() + PATIENT_MS;
+    struct raw_server server;
+
+    REQUIRE(start(&server));
+    atomic_store(&server.answers, 0);
+    REQUIRE(vxd_direct_create(server.url, MAX_REPLY_BYTES, &direct, NULL) == VXD_OK);
+    vxd_direct_close_idle(direct, nng_clock());
+    for (int i = 0; i < 3; i++) {
+        taken[i] = vxd_direct_take(direct, deadline);
+        REQUIRE(taken[i] != NULL);
+    }
+    for (int i = 0; i < 3; i++) {
+        vxd_direct_give(direct, taken[i], true);
+    }
+    vxd_direct_close_idle(direct, nng_clock() + VXD_DIRECT_IDLE_MS);
+    CHECK(vxd_direct_take(direct, deadline) == taken[2]);
+    CHECK_INT(atomic_load(&server.n_connections), 3);
+    /* The others' places are free again. */
+    taken[0] = vxd_direct_take(direct, deadline);
+    taken[1] = vxd_direct_take(direct, deadline);
+    REQUIRE(taken[0] != NULL && taken[1] != NULL);
+    CHECK_INT(atomic_load(&server.n_connections), 5);
+    for (int i = 0; i < 3; i++) {
+        vxd_direct_give(direct, taken[i], true);
+    }
+    vxd_direct_destroy(direct);
+    stop(&server);
+}
+
 static void test_only_addresses_of_ipc_and_tcp_are_ours(void)
 {
     static const struct {
@@ -459,6 +492,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_wrong_replies_end_the_connection_and_the_next_call_works),
     VXD_TEST(test_connection_that_the_server_closed_is_made_anew),
     VXD_TEST(test_connections_are_few_and_a_refusal_is_not_asked_for_at_once),
+    VXD_TEST(test_of_connections_that_were_idle_for_long_one_is_kept),
     VXD_TEST(test_only_addresses_of_ipc_and_tcp_are_ours),
 };
 
