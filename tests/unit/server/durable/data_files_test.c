@@ -3,6 +3,7 @@
  * what verify finds. */
 #include "tests/support/test.h"
 
+#include <errno.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 
@@ -390,7 +391,7 @@ static void test_record_of_a_fused_scan_comes_back_with_its_lists_alone(void)
          .action = VXD_SVDAG_SET_FREE},
         {.shape = {.kind = VXD_SVDAG_VOXELS, .voxels = {codes, masks, NULL, NULL, 1}},
          .action = VXD_SVDAG_FILL,
-         .value = 3}};
+         .value = 65535}};
 
     for (int forgets = 0; forgets < 2; forgets++) {
         const struct vxd_record record = {.kind = VXD_RECORD_FUSE,
@@ -410,6 +411,7 @@ static void test_record_of_a_fused_scan_comes_back_with_its_lists_alone(void)
         CHECK_INT(decoded.record.ops[0].action, VXD_SVDAG_SET_FREE);
         CHECK_INT(decoded.record.ops[0].shape.voxels.n, 2);
         CHECK_INT(decoded.record.ops[1].action, VXD_SVDAG_FILL);
+        CHECK_INT(decoded.record.ops[1].value, 65535);
         CHECK(decoded.record.ops[1].shape.voxels.masks[0] == UINT64_MAX);
         vxd_record_decoded_free(&decoded);
         vxd_record_bytes_free(&bytes);
@@ -669,6 +671,21 @@ static void test_damaged_rows_are_found_and_end_the_replay(void)
     spoil("UPDATE families SET epoch = 99", 2, "the journal cannot be opened");
 }
 
+static void test_system_makes_and_removes_a_directory(void)
+{
+    const struct vxd_file_ops *ops = vxd_file_ops_system();
+    char folder[] = "/tmp/voxeld-directory-XXXXXX";
+    char path[64];
+
+    REQUIRE(mkdtemp(folder) != NULL);
+    (void)snprintf(path, sizeof path, "%s/made", folder);
+    CHECK_INT(ops->make_directory(ops->user, path, 0700), 0);
+    CHECK_INT(ops->make_directory(ops->user, path, 0700), -EEXIST);
+    CHECK_INT(ops->remove_directory(ops->user, path), 0);
+    CHECK_INT(ops->remove_directory(ops->user, path), -ENOENT);
+    CHECK_INT(ops->remove_directory(ops->user, folder), 0);
+}
+
 int main(int argc, char **argv)
 {
     static const struct vxd_test tests[] = {
@@ -686,6 +703,7 @@ int main(int argc, char **argv)
         VXD_TEST(test_any_damage_of_a_snapshot_is_found),
         VXD_TEST(test_verify_changes_nothing_and_finds_damage),
         VXD_TEST(test_damaged_rows_are_found_and_end_the_replay),
+        VXD_TEST(test_system_makes_and_removes_a_directory),
     };
 
     vxd_log_set_level((enum vxd_log_level)(VXD_LOG_ERROR + 1));

@@ -388,11 +388,40 @@ static void test_verify_misses_what_was_written_while_the_power_stayed(void)
 }
 
 /* What a process left in the WAL without a sync when it was killed is synced by the next one. */
+/* Waits for a sync of EVERYSEC beyond those there were. */
+static struct vxd_journal_stats await_sync(struct fixture *fixture, uint64_t n_before)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    struct vxd_journal_stats stats = {0};
+
+    for (int i = 0; i < 10000 && stats.n_syncs <= n_before; i++) {
+        (void)nanosleep(&pause, NULL);
+        vxd_journal_get_stats(fixture->journal, &stats);
+    }
+    CHECK(stats.n_syncs > n_before);
+    return stats;
+}
+
+static void test_mark_follows_everysec(void)
+{
+    struct fixture fixture;
+    struct vxd_journal_stats before;
+    const struct vxd_journal_options options = {.sync_ms = 1};
+
+    make(&fixture, VXD_FSYNC_EVERYSEC);
+    CHECK_INT(vxd_data_dir_open(fault_disk_ops(fixture.disk), DIR, &fixture.dir, NULL),
+              VXD_OK);
+    REQUIRE(vxd_journal_open(&fixture.dir, &options, &fixture.journal, &fixture.found,
+                             NULL) == VXD_OK);
+    before = await_sync(&fixture, 0);
+    put_record(&fixture, 1, N_RECORDS + 1);
+    CHECK(await_sync(&fixture, before.n_syncs).n_marked > before.n_marked);
+    end(&fixture);
+}
+
 static void test_killed_process_leaves_everysec_to_the_next(void)
 {
     struct fixture fixture;
-    struct vxd_journal_stats stats = {0};
-    const struct timespec pause = {.tv_nsec = 1000000};
     const struct vxd_journal_options options = {.sync_ms = 1};
 
     make(&fixture, VXD_FSYNC_EVERYSEC);
@@ -401,11 +430,7 @@ static void test_killed_process_leaves_everysec_to_the_next(void)
     REQUIRE(vxd_journal_open(&fixture.dir, &options, &fixture.journal, &fixture.found,
                              NULL) == VXD_OK);
     CHECK(fixture.found.same_boot);
-    for (int i = 0; i < 10000 && stats.n_syncs == 0; i++) {
-        (void)nanosleep(&pause, NULL);
-        vxd_journal_get_stats(fixture.journal, &stats);
-    }
-    CHECK(stats.n_syncs > 0);
+    (void)await_sync(&fixture, 0);
     kill(&fixture);
     fault_disk_lose_power(fixture.disk, FAULT_DROP_ALL, 1);
     CHECK_INT(start(&fixture), VXD_OK);
@@ -447,6 +472,7 @@ int main(int argc, char **argv)
         VXD_TEST(test_mark_that_is_gone_is_refused_and_mended),
         VXD_TEST(test_mark_that_the_database_does_not_know_of_is_noted),
         VXD_TEST(test_verify_misses_what_was_written_while_the_power_stayed),
+        VXD_TEST(test_mark_follows_everysec),
         VXD_TEST(test_killed_process_leaves_everysec_to_the_next),
         VXD_TEST(test_running_time_stands_still_while_nobody_runs),
         VXD_TEST(test_missing_database_is_refused_unless_the_directory_is_new),
