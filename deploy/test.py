@@ -106,11 +106,12 @@ TREES = {
     # What has threads that no other test of this list has: of the engine a test of each operation,
     # of the server what queues, locks, batches, writes ahead and recovers; then daemons under load.
     # The soak calls every method from several clients at once, so that tests of single methods say
-    # nothing more here. The long tier runs all of them.
+    # nothing more here; of the engine those are left out whose threads share nothing but a pool's
+    # ranges, as others here do. The long tier runs all of them.
     "thread": Tree(
         ["-DVOXELD_SANITIZE=thread", "-DVOXELD_CUDA=OFF", *SANITIZER_BUILD, *NO_PAPER],
-        only=r"^test_(gpu_(core|pool|sort|voxelize|surface|volume|volume_(cast|integrate|keep|scan)|"
-        r"track|odometry|deform|hash_basic|sparse_(map|set|conv)|network|network_runs|"
+        only=r"^test_(gpu_(core|pool|sort|surface|volume|volume_(integrate|keep|scan)|"
+        r"odometry|deform|hash_basic|sparse_map|network|network_runs|"
         r"svdag_(store|collect|copy|edit|query|carve|scan)|occupancy|occupancy_votes|"
         r"render|field|field_(collide|query)|grid)|"
         r"client_(async|calls|maps|scenes|versions)|"
