@@ -160,10 +160,10 @@ class SceneWatches:
         restarts of the server.
 
         after      what is known already, the `after` of an earlier one; None: nothing, and the
-                   first thing told is a "resync" with the version to begin with
+                   first thing given is a "resync" with the version to begin with
         level      cells are 2**level voxels a side
         box        None: all of the scene; in_voxels: voxels from the low corner
-        max_bytes  of the arrays told at once; 0: 1 MiB
+        max_bytes  of the arrays given at once; 0: 1 MiB
         """
         message = message_of(
             watch_pb2.SceneWatchRequest, "level",
@@ -176,12 +176,12 @@ class SceneWatches:
 
 
 def heads_of(reply: Reply) -> Heads:
-    told: Any = reply.message
+    message: Any = reply.message
     return Heads(
-        versions={h.name: h.version for h in told.heads},
-        dropped=tuple(told.dropped),
-        is_complete=told.is_complete,
-        after=point_of(told),
+        versions={h.name: h.version for h in message.heads},
+        dropped=tuple(message.dropped),
+        is_complete=message.is_complete,
+        after=point_of(message),
     )
 
 
@@ -191,7 +191,7 @@ class WatchCalls(Calls):
     def watch(
         self, *, after: WatchPoint | None = None, duration: float | None = None
     ) -> Iterator[Heads]:
-        """Tells the newest versions of all scenes, and then what changes, until duration
+        """Gives the newest versions of all scenes, and then what changes, until duration
         (seconds) is over; None: for ever."""
         message = watch_pb2.SceneWatchRequest()
         for reply in Polls(self, "scene_watch", message, after).run(duration):

@@ -122,16 +122,16 @@ int ctl_volume_watch(struct voxeld_client *client, const struct ctl_globals *glo
     const struct timespec pause = {.tv_sec = 1};
     struct voxeld_volume_watch_request request = request_of(args);
     const char *name = request.volume;
-    uint32_t n_told = 0;
+    uint32_t n_shown = 0;
     int result = CTL_OK;
 
-    while (result == CTL_OK && (args->count == 0 || n_told < args->count)) {
+    while (result == CTL_OK && (args->count == 0 || n_shown < args->count)) {
         struct voxeld_volume_watched *w = NULL;
         struct voxeld_error error;
         enum voxeld_status status = voxeld_volume_watch(client, &request, &w, &error);
 
-        /* The server restarts, say: what has happened meanwhile is told afterwards. */
-        if (n_told > 0 &&
+        /* The server restarts, say: what has happened meanwhile comes afterwards. */
+        if (n_shown > 0 &&
             (status == VOXELD_UNAVAILABLE || status == VOXELD_DEADLINE_EXCEEDED)) {
             (void)nanosleep(&pause, NULL);
             continue;
@@ -141,7 +141,7 @@ int ctl_volume_watch(struct voxeld_client *client, const struct ctl_globals *glo
         }
         if (w->kind != VOXELD_WATCH_UNCHANGED && (size_t)w->kind < N_KINDS) {
             print(globals, name, request.points, w);
-            n_told++;
+            n_shown++;
             result = ctl_flush();
         }
         request.has_after = w->has_next;

@@ -63,7 +63,7 @@ out:
 
 /* --- waiting ------------------------------------------------------------------------------ */
 
-/* Whether a watcher would be told something now. */
+/* Whether a watcher would get something now. */
 static bool is_newer(const struct vxd_request *request)
 {
     const Voxeld__V1__SceneWatchRequest *input = input_of(request);

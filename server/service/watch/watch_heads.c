@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The watch on all scenes. What it goes on from is a number of this run of the server, so after a
- * restart all scenes are told again. */
+ * restart all scenes come again. */
 #include <stdlib.h>
 
 #include "server/instance/instance.h"

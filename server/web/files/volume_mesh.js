@@ -15,7 +15,7 @@ export class VolumeMesh {
     this.old = new Map(); // shown where a surface that begins anew has not come to its end
     this.origin = [0, 0, 0];
     this.stream = new Stream(`/v1/volumes/${name}/watch?max_bytes=${MAX_BYTES}`,
-      (event, told) => this.take(event, told), live);
+      (event, answer) => this.take(event, answer), live);
   }
 
   close() {
@@ -23,15 +23,15 @@ export class VolumeMesh {
     clearTimeout(this.timer);
   }
 
-  take(event, told) {
+  take(event, answer) {
     const isAnew = event !== 'blocks';
     if (isAnew) {
       this.old = event === 'resync' ? new Map([...this.old, ...this.blocks]) : new Map();
       this.blocks.clear();
     }
-    if (told.origin) this.origin = [told.origin.x || 0, told.origin.y || 0, told.origin.z || 0];
-    this.replace(told);
-    if (!Number(told.next?.toVersion || 0)) this.old.clear();
+    if (answer.origin) this.origin = [answer.origin.x || 0, answer.origin.y || 0, answer.origin.z || 0];
+    this.replace(answer);
+    if (!Number(answer.next?.toVersion || 0)) this.old.clear();
     this.isDropped = event === 'dropped';
     this.timer ||= setTimeout(() => {
       this.timer = 0;

@@ -212,18 +212,18 @@ def test_body_of_all_clouds_and_clients(tmp_path: Path) -> None:
         path = f"/v1/scene_integrate?name=s&format=npy&carve=true&min_range=0.5&body={text}"
         reply = http_call(daemon, "POST", path, file, BYTES)
         assert reply.status == 200, reply.body
-        told = json.loads(reply.body)
-        assert (int(told["nNear"]), int(told["nOwn"])) == expected
+        answer = json.loads(reply.body)
+        assert (int(answer["nNear"]), int(answer["nOwn"])) == expected
         for wrong in ("min_range=x", "min_range=-1", "body=1,2,3", "body=0,0,0,1,1,0"):
             query = f"/v1/scene_integrate?name=s&format=npy&{wrong}"
             reply = http_call(daemon, "POST", query, file, BYTES)
             assert reply.status == 400, (wrong, reply.body)
         words = ["--url", daemon.ipc, "--json", "scene", "integrate", str(tmp_path / "scan.npy")]
         words += ["--scene", "s", "--min-range", "0.5", f"--body={text}"]
-        told = json.loads(run(BIN / "voxelctl", *words).stdout)
-        assert (told["n_near"], told["n_own"]) == expected
-        assert told["n_points"] == len(points)
+        answer = json.loads(run(BIN / "voxelctl", *words).stdout)
+        assert (answer["n_near"], answer["n_own"]) == expected
+        assert answer["n_points"] == len(points)
         words = ["--url", daemon.ipc, "--json", "volume", "scan", "a", str(tmp_path / "scan.npy")]
-        told = json.loads(run(BIN / "voxelctl", *words, f"--body={text}").stdout)
-        assert (told["n_near"], told["n_own"]) == (0, inside.sum())
+        answer = json.loads(run(BIN / "voxelctl", *words, f"--body={text}").stdout)
+        assert (answer["n_near"], answer["n_own"]) == (0, inside.sum())
         run(BIN / "voxelctl", *words, "--body=1,2,3", code=2)

@@ -445,7 +445,7 @@ static void fill(struct robot *robot)
 /* --- a watch ------------------------------------------------------------------------------ */
 
 /* What the callback of a watch was given. */
-struct told {
+struct watch_seen {
     bool has_ended;
     enum voxeld_watch_kind kind;
     uint64_t version;
@@ -455,16 +455,16 @@ struct told {
 static void take_watched(void *context, struct voxeld_volume_watched *done,
                          const struct voxeld_error *error)
 {
-    struct told *told = context;
+    struct watch_seen *result = context;
 
-    told->has_ended = true;
+    result->has_ended = true;
     if (error != NULL) {
         (void)failed("a watch", error);
         return;
     }
-    told->kind = done->kind;
-    told->version = done->to_version;
-    told->n_blocks = done->n_blocks;
+    result->kind = done->kind;
+    result->version = done->to_version;
+    result->n_blocks = done->n_blocks;
     voxeld_volume_watched_free(done);
 }
 
@@ -475,7 +475,7 @@ static int watch(struct robot *robot)
         .volume = "imagesa", .keys_only = true, .max_bytes = 1 << 20};
     struct voxeld_volume_watched *first = NULL;
     struct voxeld_error error = {0};
-    struct told told = {0};
+    struct watch_seen result = {0};
     struct seen seen = {0};
 
     if (voxeld_volume_watch(robot->client, &request, &first, &error) != VOXELD_OK) {
@@ -485,17 +485,17 @@ static int watch(struct robot *robot)
     request.after = first->next;
     request.timeout_ms = CALL_MS / 2;
     voxeld_volume_watched_free(first);
-    if (voxeld_volume_watch_async(robot->client, &request, take_watched, &told, &error) !=
-            VOXELD_OK ||
+    if (voxeld_volume_watch_async(robot->client, &request, take_watched, &result,
+                                  &error) != VOXELD_OK ||
         add_image(robot, "imagesa", 0, true, &seen, &error) != VOXELD_OK) {
         return failed("volume_watch_async", &error);
     }
-    while (!told.has_ended && voxeld_dispatch(robot->client, CALL_MS) > 0) {
+    while (!result.has_ended && voxeld_dispatch(robot->client, CALL_MS) > 0) {
     }
-    if (told.kind != VOXELD_WATCH_BLOCKS || told.n_blocks == 0 ||
-        told.version <= request.after.version) {
-        (void)fprintf(stderr, "the watch gave kind %d of %d blocks\n", (int)told.kind,
-                      (int)told.n_blocks);
+    if (result.kind != VOXELD_WATCH_BLOCKS || result.n_blocks == 0 ||
+        result.version <= request.after.version) {
+        (void)fprintf(stderr, "the watch gave kind %d of %d blocks\n", (int)result.kind,
+                      (int)result.n_blocks);
         return EXIT_FAILURE;
     }
     return EXIT_SUCCESS;

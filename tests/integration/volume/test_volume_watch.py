@@ -150,13 +150,13 @@ def test_box_weight_and_keys_bound_what_is_told(client: voxeld.Client) -> None:
         if part.is_last:
             break
     assert keys == {tuple(b) for b in whole.blocks[:, :3].tolist()}
-    # A change elsewhere is told, too.
+    # A change elsewhere is answer, too.
     volume.clear(VolumeBox((-9, -9, -9), (-8, -8, -8)))
     integrate(volume, 3)
     outside = volume.watch(box=VolumeBox((50, 50, 50), (51, 51, 51)), after=after, duration=WAIT_S)
-    told = next(outside)
-    assert told.kind in ("blocks", "resync") and len(told) == 0
-    assert told.version == volume.info().stamp and told.is_last
+    answer = next(outside)
+    assert answer.kind in ("blocks", "resync") and len(answer) == 0
+    assert answer.version == volume.info().stamp and answer.is_last
 
 
 def test_points_labels_and_albedo_are_those_of_an_extraction(client: voxeld.Client) -> None:
@@ -191,16 +191,16 @@ def test_removed_blocks_begin_the_surface_anew(client: voxeld.Client) -> None:
     integrate(volume, 2)
     known = next(volume.watch(keys_only=True, max_bytes=1 << 26, duration=0)).after
     volume.clear(all=True)
-    told = next(volume.watch(after=known, duration=WAIT_S))
-    assert (told.kind, len(told), told.is_last) == ("resync", 0, True)
+    answer = next(volume.watch(after=known, duration=WAIT_S))
+    assert (answer.kind, len(answer), answer.is_last) == ("resync", 0, True)
 
 
 def test_dropped_and_created_names_end_and_begin_a_watch(
     daemon: Daemon, client: voxeld.Client
 ) -> None:
     with Events(daemon, "/v1/watch/volumes") as heads:
-        event, _, told = heads.next()
-        assert event == "heads" and told["isComplete"] and not told.get("heads")
+        event, _, answer = heads.next()
+        assert event == "heads" and answer["isComplete"] and not answer.get("heads")
         volume = make(client)
         (head,) = heads.next()[2]["heads"]
         assert head["name"] == "v" and head["version"] == str(volume.info().stamp)
@@ -251,12 +251,12 @@ def test_events_are_parts_and_go_on_after_the_last_id(
     while not last or last.count("-") == 3:
         # Each event on a connection of its own.
         with Events(daemon, path, {"Last-Event-ID": last} if last else {}) as events:
-            event, last, told = events.next()
+            event, last, answer = events.next()
         assert event == ("blocks" if n_events else "resync")
         n_events += 1
-        n_blocks, n = int(told["nBlocks"]), int(told["nVertices"])
-        blocks += rows(told["blocks"], np.int32, n_blocks, 4)[:, :3].tolist()
-        assert rows(told["vertices"], np.float32, n, 3).shape == (n, 3)
+        n_blocks, n = int(answer["nBlocks"]), int(answer["nVertices"])
+        blocks += rows(answer["blocks"], np.int32, n_blocks, 4)[:, :3].tolist()
+        assert rows(answer["vertices"], np.float32, n, 3).shape == (n, 3)
     assert n_events > 3
     assert blocks == volume.extract().blocks[:, :3].tolist()
     with Events(daemon, f"/v1/volumes/v/watch?after={last}&keys_only=true") as events:
@@ -272,11 +272,11 @@ def test_socket_has_the_events_of_the_stream(daemon: Daemon, client: voxeld.Clie
     with connect(url, max_size=None) as watch, Events(daemon, path) as events:
 
         def both() -> str:
-            told = json.loads(watch.recv(timeout=10 * SLOW))
+            answer = json.loads(watch.recv(timeout=10 * SLOW))
             event, last, data = events.next()
-            for reply in (told["data"], data):
+            for reply in (answer["data"], data):
                 reply.pop("engineMs", None)
-            assert (told["event"], told["id"], told["data"]) == (event, last, data)
+            assert (answer["event"], answer["id"], answer["data"]) == (event, last, data)
             return event
 
         assert both() == "resync"
@@ -331,7 +331,7 @@ def test_hostile_points_get_an_answer(daemon: Daemon, client: voxeld.Client) -> 
 
 def test_watch_outlives_a_kill_of_the_daemon(tmp_path: Path) -> None:
     """Durable volume: the watcher goes on with the blocks that came while there was no daemon to
-    ask; one in memory is told that it is gone."""
+    ask; one in memory learns that it is gone."""
     config = {"listen": {"rpc": [f"ipc://{tmp_path}/fixed.sock"]}}
     growing, kinds = GrowingSurface(), []
 
@@ -389,13 +389,13 @@ def test_voxelctl_volume_watch_prints_parts(daemon: Daemon, client: voxeld.Clien
     assert next(lines)["kind"] == "resync"
     shot = shoot(0)
     volume.integrate(shot.depth, CAMERA, shot.pose)
-    told = next(lines)
-    assert told["kind"] == "blocks" and told["n_triangles"] > 0
-    assert len(told["blocks"]) == told["n_blocks"] > 0
+    answer = next(lines)
+    assert answer["kind"] == "blocks" and answer["n_triangles"] > 0
+    assert len(answer["blocks"]) == answer["n_blocks"] > 0
     client.volume_drop("v")
-    while told["kind"] == "blocks":
-        told = next(lines, {"kind": "none"})
-    assert told["kind"] in ("dropped", "none")
+    while answer["kind"] == "blocks":
+        answer = next(lines, {"kind": "none"})
+    assert answer["kind"] in ("dropped", "none")
     assert run.wait(30 * SLOW) == 0
     make(client, "other")
     text = subprocess.run(

@@ -23,7 +23,7 @@ BEGINS = ("resync", "created")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class VolumeWatched:
-    """What a watch of a volume tells: a part of its surface.
+    """What a watch of a volume gives: a part of its surface.
 
     kind       "blocks": their surface may differ in two versions; "resync", "created": nothing that
                was known holds, and the whole surface begins with this part; "dropped"
@@ -33,7 +33,7 @@ class VolumeWatched:
     colours    uint8 n x 3, of volumes with colours; zero rows of others
     labels     uint8 n, of volumes with labels; zero rows of others
     triangles  int32 n x 3
-    is_last    no more parts follow: what was told makes the surface whole at `version`
+    is_last    no more parts follow: what was given makes the surface whole at `version`
     after      for a watch that is to go on from here
     """
 
@@ -82,7 +82,7 @@ class GrowingSurface:
         self.version = 0
 
     def take(self, part: VolumeWatched) -> None:
-        """Takes what a watch tells, in its order; not with keys_only."""
+        """Takes what a watch gives, in its order; not with keys_only."""
         if part.kind != "blocks":
             self.blocks.clear()
             self.version = 0
@@ -154,17 +154,17 @@ class VolumeWatches:
         max_bytes: int = 0,
         duration: float | None = None,
     ) -> Iterator[VolumeWatched]:
-        """Tells the surface in parts, and then what of it changes, until duration (seconds) is
+        """Gives the surface in parts, and then what of it changes, until duration (seconds) is
         over; None: for ever. It outlives restarts of the server.
 
         after       what is known already, the `after` of an earlier one; None: nothing, and the
-                    first thing told is a "resync" with the first part of the whole surface
+                    first thing given is a "resync" with the first part of the whole surface
         box         the blocks that it touches; None: all
         min_weight  voxels of a lower weight are unknown; 0: any weight above 0
         points      points instead of a mesh
         albedo      colours without light and shadow, as refinement found them
         keys_only   only which blocks have changed
-        max_bytes   of the arrays told at once, if they are not of one block; 0: 1 MiB
+        max_bytes   of the arrays given at once, if they are not of one block; 0: 1 MiB
         """
         message = message_of(
             watch_pb2.VolumeWatchRequest,
